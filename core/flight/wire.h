@@ -1,0 +1,48 @@
+// What a rank and the monitor of its node say to each other, over an abstract Unix socket of type SOCK_SEQPACKET.
+//
+// The address is wire_address(uid, job).  The rank connects and sends Hello with three descriptors (SCM_RIGHTS):
+// the flight memory, a pidfd of itself, a copy of its stderr; the second and third may be missing.  The monitor answers
+// kWelcome or kRefuse and keeps the connection; it may ask for stacks at any time.  Either end closing it means that
+// the process is gone (or has no use for the other): a rank then starts a monitor again.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+
+namespace dshang::flight {
+
+inline constexpr std::uint32_t kWireVersion = 1;
+
+enum class MessageKind : std::uint32_t {
+  kHello = 1,     // rank: Hello follows
+  kWelcome,       // monitor: text = directory of the attempt
+  kRefuse,        // monitor: text = why; try again only where `number` is 1 (a monitor in its last seconds)
+  kStacks,        // monitor: write the stacks of all threads of this process; number = request
+  kPing,          // monitor: nothing to do
+};
+
+struct Message {
+  MessageKind kind;
+  std::uint32_t version;
+  std::uint64_t number;
+  char text[480];
+};
+
+struct Hello {
+  Message head;             // kind kHello
+  std::int32_t pid;         // in the rank's own pid namespace; the monitor uses SO_PEERCRED
+  std::int32_t rank;        // -1 = unknown
+  std::int32_t world_size;
+  std::int32_t restart_count;
+  std::uint64_t job;
+  std::uint64_t flight_bytes;
+  std::uint32_t provisional;
+  std::uint32_t descriptors;  // bit 0 flight memory, bit 1 pidfd, bit 2 stderr: which of them follow, in this order
+};
+
+// Writes the address (without the leading zero byte) to `text`; returns its length.
+inline int wire_address(char* text, unsigned long size, std::uint32_t uid, std::uint64_t job) {
+  return std::snprintf(text, size, "dshang-%u-%016llx", uid, static_cast<unsigned long long>(job));
+}
+
+}  // namespace dshang::flight
