@@ -1,0 +1,91 @@
+#include "interpose/runtime/libc_base.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+#define DSHANG_FIRST_GLIBC "GLIBC_2.2.5"
+#elif defined(__aarch64__)
+#define DSHANG_FIRST_GLIBC "GLIBC_2.17"
+#else
+#error "dshang runs on x86-64 and aarch64"
+#endif
+
+// One name of its own for each reference, so that the version holds for this file alone.
+#define DSHANG_BASE(name) __asm__(".symver dshang_base_" #name ", " #name "@" DSHANG_FIRST_GLIBC)
+
+extern "C" {
+[[gnu::weak]] int dshang_base_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
+[[gnu::weak]] int dshang_base_pthread_detach(pthread_t);
+[[gnu::weak]] void* dshang_base_dlsym(void*, const char*);
+[[gnu::weak]] void* dshang_base_dlopen(const char*, int);
+[[gnu::weak]] int dshang_base_dladdr(const void*, Dl_info*);
+// pthread_atfork() is this function with the object's own handle as the last argument.
+[[gnu::weak]] int __register_atfork(void (*)(), void (*)(), void (*)(), void*);
+extern void* __dso_handle __attribute__((visibility("hidden")));
+}
+
+DSHANG_BASE(pthread_create);
+DSHANG_BASE(pthread_detach);
+DSHANG_BASE(dlsym);
+DSHANG_BASE(dlopen);
+DSHANG_BASE(dladdr);
+
+namespace dshang::interpose::libc {
+
+bool start_thread(void* (*body)(void*), void* argument) {
+  if (!dshang_base_pthread_create || !dshang_base_pthread_detach) return false;
+  // The new thread inherits the mask: the host's signals never reach it, not even at its start.
+  sigset_t all, before;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, &before);  // acts on the calling thread alone (glibc)
+  pthread_t thread;
+  bool started = dshang_base_pthread_create(&thread, nullptr, body, argument) == 0;
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+  if (started) dshang_base_pthread_detach(thread);
+  return started;
+}
+
+void* lookup(void* handle, const char* name) { return dshang_base_dlsym ? dshang_base_dlsym(handle, name) : nullptr; }
+
+void* loaded_library(const char* name) {
+  return dshang_base_dlopen ? dshang_base_dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
+}
+
+const char* object_of(const void* address) {
+  Dl_info info;
+  if (!dshang_base_dladdr || !dshang_base_dladdr(address, &info)) return nullptr;
+  return info.dli_fname;
+}
+
+bool at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
+  return __register_atfork && __register_atfork(prepare, parent, child, __dso_handle) == 0;
+}
+
+std::uint32_t thread_id() { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
+
+int process_id() { return static_cast<int>(syscall(SYS_getpid)); }
+
+int open_pidfd(int pid) {
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
+  return static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+}
+
+// statx(2) by number: fstat() is a versioned symbol of glibc 2.33.
+bool file_identity(int fd, std::uint64_t* device, std::uint64_t* inode) {
+  struct statx info;
+  if (syscall(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_INO, &info) != 0) return false;
+  *device = std::uint64_t{info.stx_dev_major} << 32 | info.stx_dev_minor;
+  *inode = info.stx_ino;
+  return true;
+}
+
+}  // namespace dshang::interpose::libc
