@@ -73,11 +73,16 @@ void graph_launched();
 // Works from the first instruction of the process on, in static memory, also while it is inert.
 void allocated(flight::MemoryKind kind, const void* address, std::size_t bytes);
 
-// Called before the real free, since the address may be given out again at once.  Returns the bytes that were
-// recorded for it (0 = unknown address); where the real free fails the wrapper calls allocated() again, which must not
-// count as a new allocation: hence `restored()`.
-std::size_t freed(flight::MemoryKind kind, const void* address);
-void restored(flight::MemoryKind kind, const void* address, std::size_t bytes);
+// Called before the real free, since the address may be given out again at once.  The ledger looks the address up
+// whatever its kind (cudaFree also frees managed and pool memory); `kind` is what the function's name says.  Returns what
+// was forgotten, bytes 0 = an unknown address; where the real free then fails the wrapper calls restored() with it, which
+// is not counted as an allocation.
+struct Freed {
+  flight::MemoryKind kind = flight::MemoryKind::kDevice;
+  std::size_t bytes = 0;
+};
+Freed freed(flight::MemoryKind kind, const void* address);
+void restored(const Freed& freed, const void* address);
 
 // The real call failed with `result` (cudaError_t); recognises the allocator's retry by what follows.
 void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int result);
