@@ -12,9 +12,10 @@
 
 namespace dshang::job {
 
-using NameId = std::uint32_t;   // 0 = unknown
-using SiteId = std::uint32_t;   // a whole Python stack; 0 = unknown
-using PlaceId = std::uint32_t;  // one source line: file (last two path components), function, line; 0 = unknown
+using NameId = std::uint32_t;  // 0 = unknown
+using SiteId = std::uint32_t;  // a whole Python stack; 0 = unknown
+using PlaceId =
+    std::uint32_t;  // one source line: file (last two path components), function, line; 0 = unknown
 
 struct FrameName {
   NameId file = 0;
@@ -36,19 +37,26 @@ class Names {
   NameId name(std::string_view text);
   const std::string& text(NameId id) const { return names_[id]; }  // "" for 0
 
-  // File name endings of the user's own wrapper modules (DSHANG_SITE_SKIP); call before the first site.
-  void set_site_skip(std::vector<std::string> endings) { site_skip_ = std::move(endings); }
+  // File name endings of the user's own wrapper modules (DSHANG_SITE_SKIP).  Sites that are already there get
+  // their places anew, so that the order of calls does not matter.
+  void set_site_skip(std::vector<std::string> endings);
+  const std::vector<std::string>& site_skip() const { return site_skip_; }
 
+  // Equal frames give an equal id; 0 for no frames.
   SiteId site(std::vector<FrameName> frames, bool truncated);
   const Site& site(SiteId id) const { return sites_[id]; }
   std::uint32_t site_count() const { return static_cast<std::uint32_t>(sites_.size()); }
 
+  // The place of a frame, whoever's code it is; frames of files with the same last two path components,
+  // function and line have the same.  place_frame(id).file is the name of those components.
   PlaceId place(const FrameName& frame);
   PlaceId place_of(SiteId id) const { return sites_[id].place; }
   const FrameName& place_frame(PlaceId id) const { return places_[id]; }
   std::string place_text(PlaceId id) const;  // "file:line function", "" for 0
 
  private:
+  void find_places(Site& site);
+
   std::deque<std::string> names_;
   std::unordered_map<std::string_view, NameId> name_ids_;
   std::deque<Site> sites_;
