@@ -1,0 +1,65 @@
+#include "simgpu/nccl/options.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+
+#include "simgpu/core/log.h"
+#include "simgpu/core/settings.h"
+#include "simgpu/nccl/abi.h"
+
+namespace simgpu::nccl {
+namespace {
+
+Options read_options() {
+  Options read{};
+  read.comm_bytes = static_cast<size_t>(integer_setting("SIMGPU_COMM_MB", 256, 0, 1 << 20)) << 20;
+  read.data_cap = size_setting("SIMNCCL_DATA_CAP", 0, 1);
+  read.mismatch_completes = size_setting("SIMNCCL_MISMATCH_COMPLETES", 0, 1);
+  read.version = static_cast<int>(integer_setting("SIMNCCL_VERSION", kVersion, 2000, std::numeric_limits<int>::max()));
+  if (const char* oracle = getenv("SIMNCCL_ORACLE")) read.oracle = oracle;
+  if (const char* fault = getenv("SIMNCCL_FAULT"); fault != nullptr && *fault != '\0') {
+    unsigned long long call = 0;
+    int rank = -1;
+    int end = 0;
+    if (sscanf(fault, "%d:%llu:stall%n", &rank, &call, &end) == 2 && fault[end] == '\0' && end > 0 && call > 0) {
+      read.fault_rank = rank;
+      read.fault_call = call;
+    } else {
+      log(0, "SIMNCCL_FAULT=%s is not <rank>:<call>:stall with calls counted from 1; no fault is made", fault);
+    }
+  }
+  return read;
+}
+
+}  // namespace
+
+const Options& options() {
+  static const Options* const read = new Options(read_options());
+  return *read;
+}
+
+void tell_oracle(const char* format, ...) {
+  const std::string& oracle = options().oracle;
+  if (oracle.empty()) return;
+  char line[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = vsnprintf(line, sizeof line - 1, format, arguments);
+  va_end(arguments);
+  if (length < 0) return;
+  const size_t bytes = static_cast<size_t>(length) < sizeof line - 1 ? length : sizeof line - 2;
+  line[bytes] = '\n';
+  const std::string path = oracle + "." + std::to_string(getpid());
+  const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (fd < 0) return;
+  if (write(fd, line, bytes + 1) < 0) log(1, "cannot write %s", path.c_str());
+  close(fd);
+}
+
+}  // namespace simgpu::nccl
