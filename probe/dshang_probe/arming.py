@@ -1,0 +1,110 @@
+"""Puts everything in place, at a moment at which it is safe."""
+import atexit
+import sys
+
+from dshang_probe import facts
+from dshang_probe.compiled import Compiled
+from dshang_probe.engine import Engine
+from dshang_probe.errors import Errors
+from dshang_probe.fsdp import Fsdp
+from dshang_probe.imports import ImportWatch, is_loaded
+from dshang_probe.loader import Loader
+from dshang_probe.memory import Memory
+from dshang_probe.modules import Modules
+from dshang_probe.names import Names
+from dshang_probe.patches import Patches
+from dshang_probe.phases import Phases
+from dshang_probe.steps import Steps
+from dshang_probe.training import Training
+from dshang_probe.zero3 import Zero3, in_backward_of
+
+_PARAMETERS = "deepspeed.runtime.zero.partition_parameters"
+_WATCHED = ("torch", "torch.distributed", "torch.distributed.distributed_c10d", "torch._dynamo.convert_frame",
+            "torch.distributed.fsdp._fully_shard._fsdp_param_group", "deepspeed.runtime.engine", _PARAMETERS,
+            "deepspeed.runtime.zero.partitioned_param_coordinator")
+
+
+class Probe:
+    """The parts, and what they share."""
+
+    def __init__(self, native):
+        self.native = native
+        self.torch = None
+        self.in_backward = lambda: False
+        self.patches = Patches(native)
+        self.names = Names(native)
+        self.errors = Errors(native, self.names, self.patches)
+        self.phases = Phases(native, self.names, self.errors, self.patches)
+        self.memory = Memory(native, self.patches)
+        self.steps = Steps(native, self.memory)
+        self.imports = ImportWatch(self.patches)
+        self.compiled = Compiled(self)
+        self.modules = Modules(self)
+        self.training = Training(self)
+        self.loader = Loader(self)
+        self.fsdp = Fsdp(self)
+        self.engine = Engine(self)
+        self.zero3 = Zero3(native, self.names, self.phases, self.patches)
+
+
+class Arming:
+    def __init__(self, native):
+        self.probe = Probe(native)
+        self.done = False
+
+    def try_now(self):
+        """True when armed (already); False while the moment is bad."""
+        if self.done:
+            return True
+        if _bad_moment():
+            return False
+        self.done = True
+        probe = self.probe
+        probe.errors.watch_uncaught()
+        watch = probe.imports.when_imported
+        watch("torch", self._torch_is_there)
+        watch("torch.distributed", probe.training.watch_distributed)
+        watch("torch.distributed.distributed_c10d", probe.training.watch_distributed)
+        watch("torch._dynamo.convert_frame", probe.compiled.watch)
+        watch("torch.distributed.fsdp._fully_shard._fsdp_param_group", probe.fsdp.watch)
+        watch("deepspeed.runtime.engine", probe.engine.watch)
+        watch(_PARAMETERS, probe.zero3.watch_parameters)
+        watch("deepspeed.runtime.zero.partitioned_param_coordinator", probe.zero3.watch_coordinator)
+        probe.imports.start()
+        atexit.register(self._end)
+        return True
+
+    def _torch_is_there(self, torch):
+        """torch imports what is watched here with itself."""
+        probe = self.probe
+        probe.torch = torch
+        probe.in_backward = in_backward_of(torch)
+        for name, watch in (("torch.nn.modules.module", probe.modules.watch),
+                            ("torch.optim.optimizer", probe.training.watch_optimizers),
+                            ("torch.utils.data.dataloader", probe.loader.watch)):
+            probe.imports.when_imported(name, watch)
+        probe.training.watch_torch(torch)
+        facts.note_torch(probe.native, torch)
+
+    def _end(self):
+        if self.done:
+            self.probe.native.teardown()
+
+    def undo(self):
+        self.done = False
+        atexit.unregister(self._end)
+        self.probe.patches.undo()
+
+
+def _bad_moment():
+    """A model is being built under zero.Init, a dispatch mode is on, or a watched module is half imported."""
+    if any(is_loaded(name) is None for name in _WATCHED):
+        return True
+    parameters = sys.modules.get(_PARAMETERS)
+    if getattr(parameters, "zero_init_context", 0):
+        return True
+    dispatch = sys.modules.get("torch.utils._python_dispatch")
+    current = getattr(dispatch, "_get_current_dispatch_mode", None)
+    mode = current() if current is not None else None
+    # The simulated GPU computes small tensors in a dispatch mode that is on all the time.
+    return mode is not None and not type(mode).__module__.startswith("simgpu")

@@ -1,0 +1,27 @@
+"""FSDP2: the modules visited in backward, where parameters are gathered without any frame of the user."""
+
+
+class Fsdp:
+    def __init__(self, probe):
+        self.probe = probe
+
+    def watch(self, module):
+        """torch.distributed.fsdp._fully_shard._fsdp_param_group"""
+        self.probe.patches.replace(module.FSDPParamGroup, "pre_backward", self._around_pre_backward, "inner",
+                                   optional=True)
+
+    def _around_pre_backward(self, original):
+        probe = self.probe
+        names, visit, skip = probe.names, probe.native.visit, probe.patches.skip
+        backward_id = names.intern("backward")
+
+        def pre_backward(group, *args, **kwargs):
+            try:
+                modules = getattr(group, "modules", ())
+                known = names.of_module(modules[0]) if modules else None
+                if known is not None and known.id:
+                    visit(known.id, backward_id, 1 if modules[0].training else 0)
+            except Exception as error:
+                skip("backward visits of FSDP", error)
+            return original(group, *args, **kwargs)
+        return pre_backward

@@ -1,0 +1,76 @@
+"""Module visits without ZeRO-3: one callback before and one after each module's forward.
+
+A model is what is called from outside any known model; its parts are named from it.  Modules without parameters are
+left out: nothing of theirs is gathered or reduced.
+"""
+import threading
+
+
+class Modules:
+    def __init__(self, probe):
+        self.probe = probe
+        self.handles = []
+        self.local = threading.local()
+
+    def watch(self, module):
+        """torch.nn.modules.module"""
+        self.handles.append(module.register_module_forward_pre_hook(self._make_before()))
+        try:
+            self.handles.append(module.register_module_forward_hook(self._make_after(), always_call=True))
+        except TypeError:                         # torch before 2.0
+            self.handles.append(module.register_module_forward_hook(self._make_after()))
+        self.probe.patches.on_undo(self.remove, "inner")
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+        self.handles = []
+
+    def _make_before(self):
+        probe = self.probe
+        names, visit, skip = probe.names, probe.native.visit, probe.patches.skip
+        modules, add_model, model_begins = names.modules, names.add_model, self._model_begins
+        forward_id, recompute_id, in_backward = names.intern("forward"), names.intern("recompute"), probe.in_backward
+
+        def before_forward(module, _):
+            try:
+                known = modules.get(id(module))
+                if known is None or known.reference() is not module:
+                    add_model(module)
+                    known = modules.get(id(module))
+                    if known is None:
+                        return
+                if known.root:
+                    model_begins(module)
+                if known.id:
+                    visit(known.id, recompute_id if in_backward() else forward_id, 1 if module.training else 0)
+            except Exception as error:
+                skip("module visits", error)
+        return before_forward
+
+    def _make_after(self):
+        names, model_ends, skip = self.probe.names, self._model_ends, self.probe.patches.skip
+
+        def after_forward(module, _, __):
+            try:
+                known = names.modules.get(id(module))
+                if known is not None and known.root:
+                    model_ends(module)
+            except Exception as error:
+                skip("module visits", error)
+        return after_forward
+
+    def _model_begins(self, module):
+        probe = self.probe
+        if module.training and probe.torch.is_grad_enabled() and not probe.in_backward() \
+                and not probe.phases.inside("forward") and not probe.phases.inside("init"):
+            probe.steps.plain_forward()
+        if probe.phases.push("forward"):
+            self.local.outermost = module
+
+    def _model_ends(self, module):
+        if getattr(self.local, "outermost", None) is module:      # a wrapper and what it holds are both models
+            self.local.outermost = None
+            self.probe.phases.pop("forward")
+            self.probe.native.exit_module()
+            self.probe.memory.sample()
