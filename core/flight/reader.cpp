@@ -19,6 +19,9 @@ constexpr std::uint32_t kEntryBytes[kSections] = {
     sizeof(StackRecord),
 };
 
+// Beyond it stamps would wrap around to 0; only a corrupt head leads there.
+constexpr std::uint64_t kLastRecord = UINT64_MAX / 4;
+
 template <typename T>
 DSHANG_RACY void copy_words(Copy<T>* to, const T* from) {
   static_assert(sizeof(T) % sizeof(Word) == 0 && alignof(T) <= sizeof(Word));
@@ -42,6 +45,7 @@ DSHANG_RACY std::uint32_t result_of(const CallRecord& record) {
 
 // What a stamp says of record n.
 SlotState state_of(std::uint64_t stamp, std::uint64_t n, std::uint32_t entries) {
+  if (n > kLastRecord) return SlotState::kGone;
   if (stamp == complete_stamp(n)) return SlotState::kComplete;
   if (stamp == writing_stamp(n)) return SlotState::kUnfinished;
   // The slot still holds an earlier lap: record n is claimed, its writer has not come to the stamp.
