@@ -1,0 +1,33 @@
+"""Numerics for the simulated GPU.
+
+Its kernels do nothing. A training program needs some results all the same: the sizes that object collectives exchange,
+token counts, masks, the overflow flag. Device memory is host memory, so such operations can be evaluated by torch's CPU
+kernels. SIMGPU_NUM says which:
+
+    off     none: launches are counted, memory is accounted, values are whatever was copied to the device
+    int     integers and booleans are right, every computed float is 0; the float path stays asynchronous, so that the
+            host runs ahead as on a GPU
+    small   every operation on tensors of at most SIMGPU_SMALL elements (65536) is right: losses really fall
+
+All files of the shim are in a directory named simgpu_python, so that its frames can be told from the program's.
+"""
+from .settings import MODE
+
+_active = []
+
+
+def enable():
+    """Called once, right after torch was imported."""
+    import torch
+    from . import backends
+    backends.restrict(torch, MODE)
+    if MODE == "off" or _active:
+        return
+    from .mode import Numerics
+    if MODE == "small":
+        from .small import evaluate
+    else:
+        from .integers import evaluate
+    mode = Numerics(evaluate, in_fsdp=MODE == "small")
+    mode.__enter__()
+    _active.append(mode)
