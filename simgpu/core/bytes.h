@@ -14,7 +14,8 @@ void copy_bytes(void* destination, const void* source, size_t bytes);
 // Fills like memset; zeros give pages of device memory back.
 void fill_bytes(void* destination, int value, size_t bytes);
 
-// Whether any page of the range was ever written (true if that cannot be found out).
+// Whether any page of the range was ever written (true also if that cannot be found out, and for memory that is not
+// the simulator's).
 bool touched(const void* address, size_t bytes);
 
 }  // namespace simgpu

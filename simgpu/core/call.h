@@ -50,11 +50,12 @@ Error runtime_call(const char* name, Body&& body) noexcept {
   }));
 }
 
-// A function of the driver that asks about devices. The driver never touches the runtime's last error.
+// A function of the driver that asks about devices; error 3 before cuInit (or a call of the runtime, which does that).
+// The driver never touches the runtime's last error.
 template <class Body>
 Error driver_query(const char* name, Body&& body) noexcept {
   return guarded(name, kUnknownError, [&]() -> Error {
-    if (Error error = start()) return error;
+    if (Error error = require_start()) return error;
     return body();
   });
 }

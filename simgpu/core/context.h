@@ -17,11 +17,11 @@ struct Context {
 
 int device_count();                    // visible devices
 int device();                          // current device of this thread
-void set_device(int device);           // no check, no context: for the simulator's own threads
+void set_device(int device);           // no check, and no context: for the simulator's own threads
 int physical_device(int device);       // index on the machine, behind CUDA_VISIBLE_DEVICES
 bool valid_device(int device);         // 0 <= device < device_count()
 
-// While it lives the thread's current device and context are those of `device`. For work on behalf of another one.
+// While it lives, the thread's current device and context are those of `device`.
 class DeviceScope {
  public:
   explicit DeviceScope(int device);
@@ -36,23 +36,29 @@ class DeviceScope {
 
 // --- entering the simulator ------------------------------------------------------------------------------------
 
-// First step of every call but the plainest: loads NVML beside this library, and registers for fork. Error 3 in a
-// child that was forked after this was done in its parent, as on hardware: such a child must not use CUDA.
+// First step of every call of the runtime but the plainest, and cuInit: registers for fork, loads NVML. kNotInitialized
+// in a child that was forked after this was done in its parent: as on hardware, such a child must not use CUDA.
 Error start();
 
-// start(), then makes the current device's primary context active and current. Error 100 without devices, the
+// First step of the driver's calls: kNotInitialized before start() as well.
+Error require_start();
+
+// start(), then makes the current device's primary context active and current. kNoDevice without devices, the
 // device's fault if it has one.
 Error enter_device();
 
-// start(), then error 201 if this thread has no current context, else the device's fault if it has one.
+// require_start(), then kInvalidContext if this thread has no current context, the device's fault if it has one.
 Error require_context();
+
+// Loads libnvidia-ml.so.1 beside this library, once, so that whoever opens it by that name gets it.
+void load_nvml();
 
 // --- contexts --------------------------------------------------------------------------------------------------
 
 Context* primary_context(int device);
 Context* current_context();               // nullptr: none
 void set_current_context(Context* context);
-Context* find_context(void* handle);      // nullptr: not a context of ours
+Context* find_context(const void* handle);  // nullptr: not a context of a visible device
 bool context_active(int device);
 void activate_context(int device);
 
@@ -60,14 +66,15 @@ void activate_context(int device);
 
 // Keeps an error as this thread's last one, as every function of the runtime does; success leaves it alone.
 Error keep_error(Error error);
-Error last_error(bool reset);             // cudaGetLastError, cudaPeekAtLastError
+Error last_error(bool reset);  // cudaGetLastError (reset), cudaPeekAtLastError
 
-// A device that has faulted (an illegal address, a failed launch) returns that error from then on: cudaGetLastError
-// does not clear it.
+// A device that has faulted (an illegal address, a failed launch) answers with that error from then on, and
+// cudaGetLastError does not clear it.
 void fault_device(int device, Error error);
-Error device_fault(int device);           // kSuccess: none
+Error device_fault(int device);  // kSuccess: none
 
-const char* error_name(Error error);      // "cudaErrorInvalidValue"; nullptr: unknown
-const char* error_text(Error error);      // "invalid argument"; nullptr: unknown
+const char* runtime_error_name(int error);  // "cudaErrorInvalidValue"; nullptr: unknown
+const char* driver_error_name(int error);   // "CUDA_ERROR_INVALID_VALUE"; nullptr: unknown
+const char* error_text(int error);          // "invalid argument"; nullptr: unknown
 
 }  // namespace simgpu

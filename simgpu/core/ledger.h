@@ -42,14 +42,17 @@ void add_block(const void* base, size_t bytes, int device, MemoryKind kind);
 bool remove_block(const void* base, Block* removed);        // false: no block begins there
 bool find_block(const void* address, Block* found);         // the block that contains it
 
+size_t block_bytes(int device, MemoryKind kind);            // of all blocks of this kind
+
 // Whether [address, address + bytes) lies in blocks without a gap (neighbouring mappings of one reservation count
 // as one).
 bool covered(const void* address, size_t bytes);
 
 // --- pages -----------------------------------------------------------------------------------------------------
 
-// Address space, a multiple of 2 MiB aligned to it, untouched and not counted as committed; nullptr if there is
-// none.
+// Address space aligned to 2 MiB, untouched and not committed; nullptr if there is none. `bytes` is a multiple of
+// kPageBytes.
+inline constexpr size_t kPageBytes = 4096;
 void* map_pages(size_t bytes, bool accessible);
 void unmap_pages(void* base, size_t bytes);
 

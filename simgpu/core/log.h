@@ -7,8 +7,8 @@ namespace simgpu {
 __attribute__((format(printf, 2, 3))) void log(int level, const char* format, ...);
 
 // Says once per name that a function is not supported ("simgpu: cudnnCreate is not supported"), not at all under
-// SIMGPU_QUIET=1. `name` must be a string literal or live as long as the process.
-void unsupported(const char* name);
+// SIMGPU_QUIET=1.
+void unsupported(const char* name) noexcept;
 
 // Names an implemented function at its first call, with SIMGPU_LOG=1.
 void note_first_call(const char* name);
