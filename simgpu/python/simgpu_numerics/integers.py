@@ -24,7 +24,9 @@ def evaluate(call):
 
 
 def _make(call):
-    """Operators without tensors on the device: factories."""
+    """Operators without tensors on the device: factories, and copies to it."""
+    if any(isinstance(x, torch.Tensor) for x in call.flat):
+        return call.native()  # converts on the host, and copies for real
     elements = torch.Size(call.args[0]).numel() if call.args and isinstance(call.args[0], (list, tuple)) else 0
     if call.kwargs.get("dtype") in INTEGER_TYPES:
         return call.on_cpu() if elements <= LARGEST_INTEGER else _zeroed(call.native())
