@@ -19,9 +19,6 @@ using flight::SlotState;
 // Calls looked at again in one update; more are taken in turns.
 constexpr std::size_t kOpenCallsPerUpdate = 8192;
 
-// Marks a raw id that is in one of the waiting lists.
-constexpr std::uint32_t kWaiting = UINT32_MAX;
-
 template <typename Enum>
 Enum known(Enum value, Enum last, Enum fallback) {
   return static_cast<unsigned>(value) <= static_cast<unsigned>(last) ? value : fallback;
@@ -32,17 +29,16 @@ constexpr std::uint32_t kGpuFlags = flight::kCallMarked | flight::kCallStartMark
 class Loader {
  public:
   Loader(RankRecords& records, const Reader& reader, Names& names, LoadState& state)
-      : records_(records), reader_(reader), names_(names), state_(state), header_(reader.header()) {}
+      : records_(records),
+        reader_(reader),
+        names_(names),
+        state_(state),
+        ids_(reader, names, state.ids),
+        header_(reader.header()) {}
 
   bool run();
 
  private:
-  // Raw id -> interned.  `*missing` is set where a later update may know it.
-  NameId name(std::uint32_t raw, bool* missing);
-  SiteId site(std::uint32_t raw, bool* missing);
-  NameId look_up_name(std::uint32_t raw, bool* missing);
-  SiteId look_up_site(std::uint32_t raw, bool* missing);
-  SiteId intern(const flight::Frame* frames, std::uint32_t count, bool truncated, bool* missing);
   void name_waiting();
 
   template <typename T>
@@ -71,6 +67,7 @@ class Loader {
   const Reader& reader_;
   Names& names_;
   LoadState& state_;
+  RawIds ids_;
   const flight::Header& header_;
   bool changed_ = false;
 };
@@ -82,103 +79,21 @@ void Loader::set(T& field, T value) {
   changed_ = true;
 }
 
-// ---- names
-// ----------------------------------------------------------------------------------------------------
-
-NameId Loader::name(std::uint32_t raw, bool* missing) {
-  if (raw == 0 || raw > state_.strings.size()) return 0;
-  NameId& known = state_.strings[raw - 1];
-  if (known && known != kWaiting) return known;
-  bool later = false;
-  NameId found = look_up_name(raw, &later);
-  if (later) {
-    if (known != kWaiting) state_.waiting_strings.push_back(raw);
-    known = kWaiting;
-    *missing = true;
-    return 0;
-  }
-  return known = found;
-}
-
-NameId Loader::look_up_name(std::uint32_t raw, bool* missing) {
-  char text[flight::kLongestString];
-  std::size_t length = 0;
-  SlotState state = reader_.string(raw, text, &length);
-  if (state == SlotState::kComplete) return names_.name(printable({text, length}));
-  // With a full arena the bytes never come.
-  *missing = state == SlotState::kUnfinished && header_.dropped_strings.load(std::memory_order_relaxed) == 0;
-  return 0;
-}
-
-SiteId Loader::site(std::uint32_t raw, bool* missing) {
-  if (raw == 0 || raw > state_.sites.size()) return 0;
-  SiteId& known = state_.sites[raw - 1];
-  if (known == kWaiting) {
-    *missing = true;
-    return 0;
-  }
-  if (known) return known;
-  bool later = false;
-  SiteId found = look_up_site(raw, &later);
-  if (later) {
-    state_.waiting_sites.push_back(raw);
-    known = kWaiting;
-    *missing = true;
-    return 0;
-  }
-  return known = found;
-}
-
-SiteId Loader::look_up_site(std::uint32_t raw, bool* missing) {
-  Copy<flight::SiteEntry> entry;
-  std::uint32_t frames = 0;
-  SlotState state = reader_.site(raw, &entry, &frames);
-  if (state == SlotState::kUnfinished) *missing = true;
-  if (state != SlotState::kComplete) return 0;
-  return intern(entry->frames, frames, entry->truncated != 0, missing);
-}
-
-SiteId Loader::intern(const flight::Frame* frames, std::uint32_t count, bool truncated, bool* missing) {
-  std::vector<FrameName> named(count);
-  bool later = false;
-  for (std::uint32_t i = 0; i < count; ++i) {
-    named[i] = {name(frames[i].file, &later), name(frames[i].function, &later), frames[i].line};
-  }
-  if (later) {
-    *missing = true;
-    return 0;
-  }
-  return names_.site(std::move(named), truncated);
-}
+// ---- names ----
 
 // Names what became readable since the last update, then the records that wait for it.
 void Loader::name_waiting() {
-  bool news = false;
-  std::erase_if(state_.waiting_strings, [&](std::uint32_t raw) {
-    bool later = false;
-    NameId found = look_up_name(raw, &later);
-    if (later) return false;
-    state_.strings[raw - 1] = found;
-    return news = true;
-  });
-  std::erase_if(state_.waiting_sites, [&](std::uint32_t raw) {
-    bool later = false;
-    SiteId found = look_up_site(raw, &later);
-    if (later) return false;
-    state_.sites[raw - 1] = found;
-    return news = true;
-  });
-  if (!news && state_.unnamed.size() <= state_.unnamed_limit) return;
+  if (!ids_.refresh() && state_.unnamed.size() <= state_.unnamed_limit) return;
   std::erase_if(state_.unnamed, [&](LoadState::Unnamed& entry) {
     bool there = entry.visit ? records_.visits.has(entry.n) : records_.calls.has(entry.n);
     if (!there) return true;
     bool missing = false;
-    NameId module = name(entry.module, &missing), phase = name(entry.phase, &missing);
-    SiteId at = site(entry.site, &missing);
+    NameId module = ids_.name(entry.module, &missing), phase = ids_.name(entry.phase, &missing);
+    SiteId at = ids_.site(entry.site, &missing);
     if (entry.visit) {
       Visit& visit = records_.visits.at(entry.n);
       set(visit.module, module), set(visit.phase, phase), set(visit.site, at);
-      set(visit.detail, name(entry.detail, &missing));
+      set(visit.detail, ids_.name(entry.detail, &missing));
     } else {
       Call& call = records_.calls.at(entry.n);
       set(call.module, module), set(call.phase, phase), set(call.site, at);
@@ -190,8 +105,7 @@ void Loader::name_waiting() {
 
 void Loader::remember(const LoadState::Unnamed& entry) { state_.unnamed.push_back(entry); }
 
-// ---- the process
-// ----------------------------------------------------------------------------------------------
+// ---- the process ----
 
 void Loader::identity() {
   set(records_.pid, header_.pid);
@@ -279,7 +193,7 @@ void Loader::comms() {
     set(comm.begin_ns, entry->begin_ns), set(comm.ready_ns, entry->ready_ns), set(comm.end_ns, entry->end_ns);
     set(comm.free_before, entry->free_before), set(comm.free_after, entry->free_after);
     set(comm.calls, entry->calls.load(std::memory_order_relaxed));
-    set(comm.site, site(entry->site, &missing));
+    set(comm.site, ids_.site(entry->site, &missing));
   }
 }
 
@@ -296,14 +210,13 @@ void Loader::threads() {
     set(thread.tid, tid);
     set(thread.flags, entry->flags.load(relaxed));
     set(thread.group_depth, entry->group_depth.load(relaxed));
-    set(thread.inside, name(entry->inside.load(relaxed), &missing));
+    set(thread.inside, ids_.name(entry->inside.load(relaxed), &missing));
     set(thread.inside_since_ns, entry->inside_since_ns.load(relaxed));
     set(thread.last_ns, entry->last_ns.load(relaxed));
   }
 }
 
-// ---- records
-// --------------------------------------------------------------------------------------------------
+// ---- records ----
 
 bool settled(std::uint32_t flags) {
   if (!(flags & flight::kCallReturned) || (flags & flight::kCallGroupPending)) return false;
@@ -344,9 +257,9 @@ bool Loader::call(std::uint64_t n, Call* out) {
   out->flags = progress.flags;
   out->result = progress.result;
   bool missing = false;
-  out->site = site(raw->site, &missing);
-  out->module = name(raw->module, &missing);
-  out->phase = name(raw->phase, &missing);
+  out->site = ids_.site(raw->site, &missing);
+  out->module = ids_.name(raw->module, &missing);
+  out->phase = ids_.name(raw->phase, &missing);
   if (missing) remember({n, raw->site, raw->module, raw->phase, 0, false});
   return settled(out->flags);
 }
@@ -368,10 +281,10 @@ bool Loader::visit(std::uint64_t n, Visit* out) {
   out->params = raw->params;
   out->step = raw->step;
   bool missing = false;
-  out->module = name(raw->module, &missing);
-  out->phase = name(raw->phase, &missing);
-  out->detail = name(raw->detail, &missing);
-  out->site = site(raw->site, &missing);
+  out->module = ids_.name(raw->module, &missing);
+  out->phase = ids_.name(raw->phase, &missing);
+  out->detail = ids_.name(raw->detail, &missing);
+  out->site = ids_.site(raw->site, &missing);
   if (missing) remember({n, raw->site, raw->module, raw->phase, raw->detail, true});
   return true;
 }
@@ -399,9 +312,9 @@ bool Loader::alloc_failure(std::uint64_t n, AllocFailure* out) {
   out->time_ns = raw->time_ns;
   out->size = raw->size, out->free = raw->free, out->total = raw->total, out->live_device = raw->live_device;
   out->step = raw->step;
-  out->phase = name(raw->phase, &missing);
-  out->module = name(raw->module, &missing);
-  out->site = site(raw->site, &missing);
+  out->phase = ids_.name(raw->phase, &missing);
+  out->module = ids_.name(raw->module, &missing);
+  out->site = ids_.site(raw->site, &missing);
   out->thread = raw->thread;
   out->result = raw->result;
   out->kind = raw->kind < flight::MemoryKind::kCount ? raw->kind : flight::MemoryKind::kDevice;
@@ -414,7 +327,7 @@ bool Loader::fact(std::uint64_t n, FactRecord* out) {
   SlotState state = reader_.fact(n, &raw);
   if (state != SlotState::kComplete) return state == SlotState::kGone;
   bool missing = false;
-  *out = {raw->time_ns, name(raw->key, &missing), name(raw->value, &missing)};
+  *out = {raw->time_ns, ids_.name(raw->key, &missing), ids_.name(raw->value, &missing)};
   return !missing;
 }
 
@@ -425,11 +338,11 @@ bool Loader::exception(std::uint64_t n, Exception* out) {
   bool missing = false;
   out->time_ns = raw->time_ns;
   out->step = raw->step;
-  out->type = name(raw->type, &missing);
-  out->message = name(raw->message, &missing);
-  out->phase = name(raw->phase, &missing);
-  out->module = name(raw->module, &missing);
-  out->site = site(raw->site, &missing);
+  out->type = ids_.name(raw->type, &missing);
+  out->message = ids_.name(raw->message, &missing);
+  out->phase = ids_.name(raw->phase, &missing);
+  out->module = ids_.name(raw->module, &missing);
+  out->site = ids_.site(raw->site, &missing);
   out->thread = raw->thread;
   return !missing;
 }
@@ -444,12 +357,11 @@ bool Loader::stack(std::uint64_t n, Stack* out) {
   out->request = raw->request;
   out->source = known(raw->source, flight::StackSource::kRefused, flight::StackSource::kNone);
   std::uint32_t frames = std::min<std::uint32_t>(raw->frame_count, flight::kStackFrames);
-  out->site = intern(raw->frames, frames, raw->truncated != 0, &missing);
+  out->site = ids_.stack(raw->frames, frames, raw->truncated != 0, &missing);
   return !missing;
 }
 
-// ---- rings
-// ----------------------------------------------------------------------------------------------------
+// ---- rings ----
 
 template <typename T>
 void Loader::ring(Ring ring, Window<T>& window, std::vector<std::uint64_t>& open,
@@ -534,8 +446,6 @@ void Loader::alloc_failures() {
 }
 
 bool Loader::run() {
-  state_.strings.resize(reader_.string_ids());
-  state_.sites.resize(reader_.site_ids());
   identity();
   ops();
   std::uint64_t facts_before = records_.facts.end();

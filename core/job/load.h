@@ -3,13 +3,15 @@
 // What a caller may rely on, whatever the memory holds: op < ops.size() and comm < comms.size() in every call
 // that is not torn; enumerators are known ones; names are printable UTF-8.  Not checked, because the process
 // itself may not know: `thread` may be >= threads.size(), visits_before and calls_before may lie outside the
-// windows. A torn record carries nothing; one that was still being written becomes whole in a later update.
+// windows.  A torn call or visit carries nothing, a torn record of another kind has time_ns 0; one that was
+// still being written becomes whole in a later update.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "core/flight/reader.h"
+#include "core/job/load_names.h"
 #include "core/job/names.h"
 #include "core/job/records.h"
 
@@ -27,10 +29,8 @@ struct LoadState {
     std::uint32_t site, module, phase, detail;
     bool visit;
   };
-  std::vector<NameId> strings;  // by raw id - 1; 0 = not looked up yet
-  std::vector<SiteId> sites;
-  std::vector<std::uint32_t> waiting_strings, waiting_sites;  // raw ids that are not readable yet
-  std::vector<OpenCall> open_calls;                           // may still change
+  KnownIds ids;
+  std::vector<OpenCall> open_calls;  // may still change
   std::size_t open_cursor = 0;
   std::vector<std::uint64_t> open_visits, open_memory_steps, open_facts, open_exceptions, open_stacks;
   std::vector<Unnamed> unnamed;
