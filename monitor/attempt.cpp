@@ -1,0 +1,151 @@
+#include "monitor/attempt.h"
+
+#include <algorithm>
+
+#include "core/job/load.h"
+#include "detectors/run.h"
+#include "monitor/clock.h"
+#include "monitor/ending.h"
+
+namespace dshang::monitor {
+namespace {
+
+constexpr std::size_t kSamplesKept = 600;
+
+// Another image of the same process (exec), or the same one that connects again.
+bool is_same_process(const Attached& attached, std::int32_t pid, std::uint64_t start_ticks) {
+  const job::ProcessJournal& journal = attached.process->journal;
+  return attached.alive() && start_ticks != 0 && journal.pid == pid && journal.pid_start_ticks == start_ticks;
+}
+
+}  // namespace
+
+Attempt::Attempt(const Settings& settings) {
+  job_.params = job::params_from(settings.parameters);
+  job_.journal.host = settings.host;
+  job_.journal.dir = settings.directory;
+  job_.journal.parameters = settings.parameters;
+}
+
+bool Attempt::is_over_for(const flight::Hello& hello) const {
+  if (attached_.empty()) return false;
+  if (hello.restart_count > restart_count_) return true;
+  return hello.rank >= 0 && std::any_of(attached_.begin(), attached_.end(), [&](const auto& earlier) {
+           return !earlier->alive() && !earlier->process->records.provisional && earlier->rank() == hello.rank;
+         });
+}
+
+Attached& Attempt::add(std::unique_ptr<Attached> attached, const flight::Hello& hello) {
+  const flight::Header& header = attached->reader.header();
+  std::int32_t pid = header.pid;
+  std::uint64_t start_ticks = header.pid_start_ticks;
+  auto same = std::find_if(attached_.begin(), attached_.end(),
+                           [&](const auto& earlier) { return is_same_process(*earlier, pid, start_ticks); });
+  if (same != attached_.end()) {
+    Attached& earlier = **same;
+    attached->process = earlier.process;
+    attached->index = earlier.index;
+    attached->key = earlier.key;
+    attached->process->records = {};
+    *same = std::move(attached);
+    load(**same);
+    return **same;
+  }
+  if (attached_.empty()) {
+    restart_count_ = hello.restart_count;
+    first_attach_ns_ = now_ns();
+  }
+  auto process = std::make_unique<job::Process>();
+  process->journal.pid = pid;
+  process->journal.pid_start_ticks = start_ticks;
+  process->journal.attach_ns = now_ns();
+  attached->process = process.get();
+  attached->index = job_.processes.size();
+  job_.processes.push_back(std::move(process));
+  attached_.push_back(std::move(attached));
+  Attached& added = *attached_.back();
+  load(added);
+  if (job_.journal.start_ns == 0) {
+    job_.journal.start_ns = added.process->records.start_ns;
+    job_.journal.start_real_ns = added.process->records.start_real_ns;
+  }
+  note(line_of_attach(added.process->journal));
+  return added;
+}
+
+void Attempt::load(Attached& attached) {
+  job::update(attached.process->records, attached.reader, job_.names, attached.load);
+}
+
+void Attempt::update(std::uint64_t now) {
+  job_.journal.now_ns = now;
+  for (auto& attached : attached_) {
+    if (attached->alive()) load(*attached);
+  }
+}
+
+void Attempt::end(Attached& attached) {
+  load(attached);
+  attached.process->journal.death = read_death(attached.process->records, attached.pid, attached.pidfd.get());
+  attached.connection.socket.reset();
+  attached.pidfd.reset();
+  note(line_of_death(attached.process->journal));
+}
+
+void Attempt::sample(const ProcessTable& processes) {
+  for (auto& attached : attached_) {
+    if (!attached->alive() || attached->pid == 0) continue;
+    job::ProcessJournal& journal = attached->process->journal;
+    journal.samples.push_back(attached->watch.look(attached->process->records.threads, processes));
+    if (journal.samples.size() > kSamplesKept) journal.samples.erase(journal.samples.begin());
+    note(line_of_sample(journal, journal.samples.back()));
+  }
+}
+
+void Attempt::analyse() {
+  std::uint64_t begin = now_ns();
+  has_news_ = false;
+  job::Analysis analysis = detect::analyse(job_);
+  wants_stacks_ = analysis.wants_stacks;
+  report_ = history_.update(job_, std::move(analysis), &has_news_);
+  note(job::line_of_time(job_.journal.now_ns));
+  analysis_cost_ns_ = now_ns() - begin;
+}
+
+void Attempt::ask_for_stacks(std::uint64_t now) {
+  for (std::size_t index : wants_stacks_) {
+    auto at = std::find_if(attached_.begin(), attached_.end(), [&](const auto& one) { return one->index == index; });
+    if (at == attached_.end() || !(*at)->alive() || !(*at)->connection.socket) continue;
+    Attached& attached = **at;
+    if (attached.asked_ns != 0 && now - attached.asked_ns < kStacksEvery) continue;
+    attached.asked_ns = now;
+    attached.connection.send(flight::MessageKind::kStacks, ++stacks_request_);
+  }
+}
+
+bool Attempt::any_alive() const {
+  return std::any_of(attached_.begin(), attached_.end(), [](const auto& one) { return one->alive(); });
+}
+
+void Attempt::set_place(const std::string& directory, int number) {
+  job_.journal.dir = directory;
+  job_.journal.attempt = number;
+}
+
+std::string Attempt::take_journal_lines() {
+  std::string lines = std::move(journal_lines_);
+  journal_lines_.clear();
+  return lines;
+}
+
+std::string Attempt::whole_journal() const {
+  std::string text = line_of_start(job_.journal);
+  for (const auto& process : job_.processes) {
+    text += line_of_attach(process->journal);
+    for (const job::HostSample& sample : process->journal.samples) text += line_of_sample(process->journal, sample);
+    if (process->journal.death) text += line_of_death(process->journal);
+  }
+  return text + job::line_of_time(job_.journal.now_ns);
+}
+
+}  // namespace dshang::monitor

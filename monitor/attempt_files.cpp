@@ -1,0 +1,99 @@
+#include "monitor/attempt_files.h"
+
+#include <unistd.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "monitor/disk.h"
+
+namespace dshang::monitor {
+
+namespace fs = std::filesystem;
+
+AttemptFiles::AttemptFiles(Place place, int number) : place_(std::move(place)), number_(number) {
+  make_directories(place_.directory);
+  auto path_of = [this] { return place_.directory + "/attempt-" + std::to_string(number_); };
+  if (number_ == 0) {
+    number_ = newest_attempt(place_.directory) + 1;
+    while (!make_directory(path_of())) ++number_;
+  } else {
+    make_directory(path_of());
+  }
+  path_ = path_of();
+  make_directory(path_ + "/flight");
+  point_to_attempt(place_.directory, "flight", number_);
+}
+
+std::string AttemptFiles::spool_note() const { return path_ + "/flight/spool." + place_.host; }
+
+void AttemptFiles::open_spool() {
+  fs::path job = place_.spool, user = job.parent_path();
+  make_private_directory(user);
+  make_private_directory(job);
+  spool_ = place_.spool + "/attempt-" + std::to_string(number_);
+  make_private_directory(spool_);
+  replace_file(spool_ + "/directory", path_ + "\n");
+  replace_file(spool_note(), spool_ + "\n");
+}
+
+void AttemptFiles::append_journal(const std::string& lines) {
+  if (!spool_.empty()) append_to_file(spool_ + "/monitor.log", lines);
+  append_to_file(path_ + "/flight/monitor.log", lines);
+}
+
+void AttemptFiles::replace_journal(const std::string& all) {
+  if (!spool_.empty()) replace_file(spool_ + "/monitor.log", all);
+  replace_file(path_ + "/flight/monitor.log", all);
+}
+
+void AttemptFiles::write_report(const std::string& json, const std::string& text) {
+  // The text first: who sees the new report.json finds what belongs to it.
+  const char* name = place_.head ? "report" : "node";
+  for (const auto& [ending, content] : {std::pair{".txt", &text}, {".json", &json}}) {
+    replace_file(path_ + "/" + name + ending, *content);
+    point_to_attempt(place_.directory, name + std::string(ending), number_);
+  }
+}
+
+void AttemptFiles::copy(const std::vector<FlightCopy>& processes, const std::string& directory, FlightFiles* files) {
+  for (const FlightCopy& process : processes) {
+    auto [file, is_new] = files->try_emplace(process.name, directory + "/" + process.name);
+    file->second.update(*process.memory);
+  }
+}
+
+void AttemptFiles::copy_flight(const std::vector<FlightCopy>& processes) {
+  kept_all_ = false;
+  copy(processes, path_ + "/flight", &kept_);
+  kept_all_ = true;
+}
+
+void AttemptFiles::spool_flight(const std::vector<FlightCopy>& processes) {
+  if (!spool_.empty()) copy(processes, spool_, &spooled_);
+}
+
+void AttemptFiles::remove_spool() {
+  if (spool_.empty() || !kept_all_) return;
+  std::error_code error;
+  fs::remove_all(spool_, error);
+  fs::remove(spool_note(), error);
+  // Other attempts and jobs keep theirs: a directory that is not empty stays.
+  rmdir(place_.spool.c_str());
+  rmdir(fs::path(place_.spool).parent_path().c_str());
+  spool_.clear();
+}
+
+void AttemptFiles::remove_all() {
+  kept_all_ = true;
+  remove_spool();
+  std::error_code error;
+  fs::remove_all(path_, error);
+  for (const char* name : {"flight", "report.txt", "report.json", "node.txt", "node.json"}) {
+    fs::path link = fs::path(place_.directory) / name;
+    if (fs::is_symlink(fs::symlink_status(link, error)) && !fs::exists(link, error)) fs::remove(link, error);
+  }
+  fs::remove(place_.directory, error);  // only when nothing else is in it
+}
+
+}  // namespace dshang::monitor

@@ -1,0 +1,25 @@
+// The verbs of the dshang program.  Each adds itself to the command line and says what to do when it is chosen.
+//
+// A command returns the exit status: 0, or 2 for input that it cannot use, with one line on stderr.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+
+namespace dshang::monitor::cli {
+
+using Run = std::function<int()>;
+
+void add_monitor(CLI::App& app, Run* chosen);
+void add_report(CLI::App& app, Run* chosen);
+void add_path(CLI::App& app, Run* chosen);
+
+// "dshang: <text>" on stderr; returns 2.
+int bad_input(const std::string& text);
+
+// The directory of the running program, without a slash at its end.
+std::string program_directory();
+// libdshang.so as it belongs to this program: beside it, or in ../lib; "" where it is not.
+std::string library_path();
+
+}  // namespace dshang::monitor::cli

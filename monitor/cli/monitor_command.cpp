@@ -1,0 +1,53 @@
+#include <errno.h>
+
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "monitor/cli/commands.h"
+#include "monitor/daemon.h"
+#include "monitor/loop.h"
+#include "monitor/server.h"
+#include "monitor/settings.h"
+#include "monitor/warnings.h"
+
+namespace dshang::monitor::cli {
+namespace {
+
+struct Options {
+  std::string job;
+  bool foreground = false;
+};
+
+int run(const Options& options) {
+  std::uint64_t job = 0;
+  const char* end = options.job.data() + options.job.size();
+  auto [at, error] = std::from_chars(options.job.data(), end, job, 16);
+  if (error != std::errc() || at != end || job == 0) return bad_input("--job: not a hexadecimal number");
+  Settings settings = read_settings(job);
+  Server server;
+  if (!server.listen(settings.user, job)) {
+    if (errno == EADDRINUSE) return 0;  // the job has a monitor already
+    return bad_input(std::string("no monitor: cannot listen: ") + std::strerror(errno));
+  }
+  if (options.foreground) {
+    stay_in_foreground();
+  } else if (!become_daemon(server.descriptor())) {
+    return bad_input(std::string("no monitor: ") + std::strerror(errno));
+  }
+  Loop(std::move(settings), std::move(server), environment_warnings(library_path())).run();
+  // Whatever still hangs in a file system must not keep this process.
+  _exit(0);
+}
+
+}  // namespace
+
+void add_monitor(CLI::App& app, Run* chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* monitor = app.add_subcommand("monitor", "watch a job; started by its first rank");
+  monitor->add_option("--job", options->job, "the job's number, hexadecimal")->required();
+  monitor->add_flag("--foreground", options->foreground, "stay in this process");
+  monitor->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace dshang::monitor::cli

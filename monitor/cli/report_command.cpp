@@ -1,0 +1,40 @@
+#include <cstdio>
+#include <memory>
+#include <stdexcept>
+
+#include "core/job/report.h"
+#include "detectors/run.h"
+#include "monitor/cli/commands.h"
+#include "monitor/replay.h"
+
+namespace dshang::monitor::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> directories;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  Replay replayed = replay(options.directories);
+  job::Analysis analysis = detect::analyse(*replayed.job);
+  analysis.not_checked.insert(analysis.not_checked.end(), replayed.remarks.begin(), replayed.remarks.end());
+  bool has_news = false;
+  job::Report report = job::FindingHistory().update(*replayed.job, std::move(analysis), &has_news);
+  std::string text = options.json ? job::json_of(report) : job::text_of(report);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Run* chosen) {
+  auto options = std::make_shared<Options>();
+  CLI::App* report = app.add_subcommand("report", "explain a job again, from its files");
+  report->add_option("DIR", options->directories, "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
+      ->required();
+  report->add_flag("--json", options->json, "as report.json");
+  report->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace dshang::monitor::cli

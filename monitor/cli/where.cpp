@@ -1,0 +1,65 @@
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <initializer_list>
+#include <system_error>
+
+#include "monitor/cli/commands.h"
+
+namespace dshang::monitor::cli {
+
+namespace fs = std::filesystem;
+
+int bad_input(const std::string& text) {
+  std::fprintf(stderr, "dshang: %s\n", text.c_str());
+  return 2;
+}
+
+std::string program_directory() {
+  std::error_code error;
+  fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return program.parent_path().string();
+}
+
+namespace {
+
+std::string first_that_has(std::initializer_list<const char*> places, const char* file) {
+  for (const char* place : places) {
+    fs::path directory = fs::path(program_directory()) / place;
+    std::error_code error;
+    if (!fs::exists(directory / file, error)) continue;
+    fs::path real = fs::canonical(directory, error);
+    return (error ? directory : real).string();
+  }
+  return "";
+}
+
+int print_path(const std::string& path, const char* what) {
+  if (path.empty()) return bad_input(std::string(what) + " is not where this program belongs to");
+  std::printf("%s\n", path.c_str());
+  return 0;
+}
+
+}  // namespace
+
+// A build directory has it beside the program, an installation in its own place for libraries.
+std::string library_path() {
+  std::string directory = first_that_has({".", "../lib", "../lib64", "../lib/dshang"}, "libdshang.so");
+  return directory.empty() ? "" : directory + "/libdshang.so";
+}
+
+void add_path(CLI::App& app, Run* chosen) {
+  CLI::App* path = app.add_subcommand("path", "where the library and the header are");
+  path->require_subcommand(1);
+  path->add_subcommand("lib", "libdshang.so, for LD_PRELOAD")->callback([chosen] {
+    *chosen = [] { return print_path(library_path(), "libdshang.so"); };
+  });
+  path->add_subcommand("include", "the directory of dshang.h")->callback([chosen] {
+    *chosen = [] {
+      return print_path(first_that_has({"include", "../include", "../include/dshang"}, "dshang.h"), "dshang.h");
+    };
+  });
+}
+
+}  // namespace dshang::monitor::cli

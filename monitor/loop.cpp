@@ -1,0 +1,224 @@
+#include "monitor/loop.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+
+#include "monitor/clock.h"
+
+namespace dshang::monitor {
+namespace {
+
+constexpr std::uint64_t kPatienceForFirstRank = 10 * kSecond;
+constexpr std::uint64_t kPatienceForGreeting = 2 * kSecond;
+constexpr std::uint64_t kSampleWhenSuspicious = 1 * kSecond, kSampleElse = 5 * kSecond;
+constexpr auto kPatienceForFiles = std::chrono::milliseconds(1500);
+// The detectors may take this part of a core: they look at all records of all ranks.
+constexpr std::uint64_t kAnalysisShare = 8;
+
+bool is_readable(int fd) {
+  pollfd wait{fd, POLLIN, 0};
+  return fd >= 0 && poll(&wait, 1, 0) == 1;
+}
+
+}  // namespace
+
+Loop::Loop(Settings settings, Server server, std::vector<std::string> warnings)
+    : settings_(std::move(settings)),
+      server_(std::move(server)),
+      warnings_(std::move(warnings)),
+      worker_(new Worker),
+      started_ns_(now_ns()) {}
+
+void Loop::run() {
+  for (;;) {
+    wait(next_round_ns_);
+    std::uint64_t now = now_ns();
+    find_the_dead();
+    if (attempt_ && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor())) break;
+    if (!attempt_ && now - started_ns_ > kPatienceForFirstRank) return;
+    accept_guests(now);
+    hear_guests(now);
+    hear_ranks();
+    if (now >= next_round_ns_) {
+      next_round_ns_ = now + settings_.poll_ns;
+      if (attempt_) round(now);
+    }
+  }
+  finish();
+}
+
+bool Loop::anybody_alive() const {
+  auto alive = [](const Past& past) { return past.attempt->any_alive(); };
+  return (attempt_ && attempt_->any_alive()) || std::any_of(past_.begin(), past_.end(), alive);
+}
+
+// Until a round is due, or a rank has something to say or has ended.
+void Loop::wait(std::uint64_t until) {
+  std::vector<pollfd> watched{{server_.descriptor(), POLLIN, 0}};
+  auto watch = [&](int fd) {
+    if (fd >= 0) watched.push_back({fd, POLLIN, 0});
+  };
+  for (const Guest& guest : guests_) watch(guest.connection.socket.get());
+  auto watch_attempt = [&](const Attempt& attempt) {
+    for (const auto& one : attempt.attached()) {
+      watch(one->connection.socket.get());
+      watch(one->pidfd.get());
+    }
+  };
+  if (attempt_) watch_attempt(*attempt_);
+  for (const Past& past : past_) watch_attempt(*past.attempt);
+  std::uint64_t now = now_ns();
+  int milliseconds = until > now ? static_cast<int>((until - now + kMillisecond - 1) / kMillisecond) : 0;
+  poll(watched.data(), watched.size(), milliseconds);
+}
+
+void Loop::accept_guests(std::uint64_t now) {
+  while (auto connection = server_.accept()) {
+    if (connection->peer.uid == settings_.user) guests_.push_back({std::move(*connection), now});
+  }
+}
+
+void Loop::hear_guests(std::uint64_t now) {
+  for (auto guest = guests_.begin(); guest != guests_.end();) {
+    Registration registration;
+    std::string why;
+    Received received = receive_hello(guest->connection, &registration, &why);
+    if (received == Received::kNothing && now - guest->since_ns <= kPatienceForGreeting) {
+      ++guest;
+      continue;
+    }
+    if (received == Received::kMessage) enter(std::move(guest->connection), std::move(registration));
+    if (received == Received::kBad) guest->connection.send(flight::MessageKind::kRefuse, 0, why);
+    guest = guests_.erase(guest);
+  }
+}
+
+void Loop::enter(Connection connection, Registration registration) {
+  const flight::Hello hello = registration.hello;
+  if (hello.job != settings_.job) {
+    connection.send(flight::MessageKind::kRefuse, 0, "it belongs to another job");
+    return;
+  }
+  find_the_dead();  // a successor may be quicker than the news of the death
+  if (attempt_ && attempt_->is_too_late_for(hello)) {
+    connection.send(flight::MessageKind::kRefuse, 0, "it belongs to an earlier attempt");
+    return;
+  }
+  Descriptor error_output = std::move(registration.error_output);
+  std::string why;
+  auto attached = attach(std::move(connection), std::move(registration), &why);
+  if (!attached) {
+    job_output_.add(0, hello.rank, std::move(error_output));
+    job_output_.say("rank " + std::to_string(hello.rank) + " is not watched: " + why);
+    job_output_.remove(0);
+    return;
+  }
+  if (attempt_ && attempt_->is_over_for(hello)) end_attempt();
+  if (!attempt_) begin_attempt();
+  attached->key = next_key_++;
+  Attached& added = attempt_->add(std::move(attached), hello);
+  job_output_.add(added.key, hello.rank, std::move(error_output));
+  added.connection.send(flight::MessageKind::kWelcome, 0, settings_.directory);
+  if (!said_warnings_ && job_output_.any()) {
+    said_warnings_ = true;
+    for (const std::string& warning : warnings_) job_output_.say(warning);
+  }
+}
+
+void Loop::begin_attempt() {
+  attempt_ = std::make_unique<Attempt>(settings_);
+  output_ = std::make_unique<AttemptOutput>(settings_, *worker_, job_output_);
+  next_sample_ns_ = next_analysis_ns_ = 0;
+  analysis_is_due_ = false;
+}
+
+void Loop::end_attempt() {
+  attempt_->update(now_ns());
+  analyse(now_ns(), true);
+  output_->finish(*attempt_);
+  past_.push_back({std::move(attempt_)});
+  output_.reset();
+}
+
+void Loop::hear_ranks() {
+  auto hear = [](Attempt& attempt) {
+    for (auto& one : attempt.attached()) {
+      if (one->connection.socket && drop_messages(one->connection) == Received::kClosed) one->connection.socket.reset();
+    }
+  };
+  if (attempt_) hear(*attempt_);
+  for (Past& past : past_) hear(*past.attempt);
+}
+
+void Loop::find_the_dead() {
+  if (attempt_) bury(*attempt_, true);
+  for (Past& past : past_) bury(*past.attempt, false);
+}
+
+void Loop::bury(Attempt& attempt, bool current) {
+  for (auto& one : attempt.attached()) {
+    if (!one->alive()) continue;
+    bool dead = one->pidfd ? is_readable(one->pidfd.get()) : !still_there(*one);
+    if (!dead) continue;
+    attempt.end(*one);
+    if (current) next_round_ns_ = 0;  // what follows from it is said at once
+    // The last rank's copy is closed when the last words are said.
+    if (anybody_alive()) job_output_.remove(one->key);
+  }
+}
+
+void Loop::round(std::uint64_t now) {
+  attempt_->update(now);
+  if (now >= next_sample_ns_) {
+    // Once something is suspicious children are looked at too; before, a pass over /proc is not worth it.
+    attempt_->suspicious() ? processes_.refresh() : processes_.clear();
+    attempt_->sample(processes_);
+    next_sample_ns_ = now + (attempt_->suspicious() ? kSampleWhenSuspicious : kSampleElse);
+  }
+  analyse(now, false);
+  if (attempt_->suspicious()) {
+    attempt_->ask_for_stacks(now);
+    next_sample_ns_ = std::min(next_sample_ns_, now + kSampleWhenSuspicious);
+  }
+  output_->round(*attempt_, now);
+  say_trouble();
+}
+
+void Loop::analyse(std::uint64_t now, bool anyway) {
+  try {
+    if (attempt_->analysis_is_due()) analysis_is_due_ = true;
+    if (!anyway && (!analysis_is_due_ || now < next_analysis_ns_)) return;
+    analysis_is_due_ = false;
+    attempt_->analyse();
+    next_analysis_ns_ = now_ns() + attempt_->analysis_cost_ns() * kAnalysisShare;
+  } catch (const std::exception& error) {
+    if (!analysis_failed_) job_output_.say(std::string("the analysis failed, the records are kept: ") + error.what());
+    analysis_failed_ = true;
+    return;
+  }
+  output_->say_news(*attempt_);
+  output_->show(*attempt_, now);
+}
+
+void Loop::say_trouble() {
+  for (const std::string& trouble : worker_->take_trouble()) {
+    if (!said_trouble_) job_output_.say(trouble + "; training and watching go on");
+    said_trouble_ = true;
+  }
+}
+
+void Loop::finish() {
+  server_.close();
+  guests_.clear();
+  attempt_->update(now_ns());
+  analyse(now_ns(), true);
+  say_trouble();
+  job_output_.close_all();
+  output_->finish(*attempt_);
+  worker_->drain(kPatienceForFiles);
+}
+
+}  // namespace dshang::monitor

@@ -1,0 +1,197 @@
+#include "monitor/replay.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "core/flight/reader.h"
+#include "core/job/load.h"
+#include "monitor/disk.h"
+
+namespace dshang::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kEnding = ".flight";
+constexpr const char* kJournal = "monitor.log";
+
+// The folder with flight files of what the user named.
+fs::path flight_folder(const fs::path& named) {
+  std::error_code error;
+  if (!fs::is_directory(named, error)) throw std::runtime_error(named.string() + " is no directory");
+  if (fs::is_directory(named / "flight", error)) return named / "flight";
+  for (const auto& entry : fs::directory_iterator(named, error)) {
+    if (entry.path().extension() == kEnding || entry.path().filename() == kJournal) return named;
+  }
+  throw std::runtime_error(named.string() + " holds no flight files");
+}
+
+std::vector<fs::path> nodes_below(const fs::path& named) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(named, error)) {
+    bool node = entry.path().filename().string().starts_with("node-");
+    if (node && fs::is_directory(entry.path() / "flight", error)) found.push_back(entry.path() / "flight");
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// The node-local copies that a folder names and that exist on this machine.
+std::vector<fs::path> spools_of(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!entry.path().filename().string().starts_with("spool.")) continue;
+    std::string text = read_file(entry.path().string());
+    fs::path spool = text.substr(0, text.find('\n'));
+    if (fs::is_directory(spool, error)) found.push_back(spool);
+  }
+  return found;
+}
+
+// Flight files by name; of two of the same name the one written last.
+std::map<std::string, fs::path> flight_files(const fs::path& folder) {
+  std::map<std::string, fs::path> files;
+  std::vector<fs::path> folders = spools_of(folder);
+  folders.insert(folders.begin(), folder);
+  std::error_code error;
+  for (const fs::path& one : folders) {
+    for (const auto& entry : fs::directory_iterator(one, error)) {
+      if (entry.path().extension() != kEnding) continue;
+      auto [at, is_new] = files.try_emplace(entry.path().filename().string(), entry.path());
+      if (!is_new && fs::last_write_time(entry.path(), error) > fs::last_write_time(at->second, error)) {
+        at->second = entry.path();
+      }
+    }
+  }
+  return files;
+}
+
+// The journal with the most in it: the node-local one may be ahead.
+fs::path journal_file(const fs::path& folder) {
+  fs::path best = folder / kJournal;
+  std::error_code error;
+  for (const fs::path& spool : spools_of(folder)) {
+    bool longer = !fs::exists(best, error) || fs::file_size(spool / kJournal, error) > fs::file_size(best, error);
+    if (fs::exists(spool / kJournal, error) && longer) best = spool / kJournal;
+  }
+  return best;
+}
+
+// Aligned as Reader wants it.
+struct Bytes {
+  explicit Bytes(const std::string& text) : words((text.size() + 7) / 8), size(text.size()) {
+    std::copy(text.begin(), text.end(), reinterpret_cast<char*>(words.data()));
+  }
+  std::vector<std::uint64_t> words;
+  std::size_t size;
+};
+
+bool same_process(const job::RankRecords& records, const job::ProcessJournal& journal) {
+  return records.pid == journal.pid && records.pid_start_ticks == journal.pid_start_ticks;
+}
+
+class Collector {
+ public:
+  void add_folder(const fs::path& folder) {
+    job::Journal journal = read_journal_of(folder);
+    std::vector<std::unique_ptr<job::Process>> loaded;
+    for (const auto& [name, path] : flight_files(folder)) {
+      if (auto process = load(path)) loaded.push_back(std::move(process));
+    }
+    // Processes come in the order of attaching, as they did when the job ran.
+    for (job::ProcessJournal& seen : journal.processes) {
+      auto at = std::find_if(loaded.begin(), loaded.end(),
+                             [&](const auto& one) { return one && same_process(one->records, seen); });
+      if (at == loaded.end()) {
+        result_.remarks.push_back("process " + std::to_string(seen.pid) + " on " + journal.host + ": no flight file");
+        continue;
+      }
+      (*at)->journal = std::move(seen);
+      result_.job->processes.push_back(std::move(*at));
+    }
+    for (auto& process : loaded) {
+      if (!process) continue;
+      process->journal.pid = process->records.pid;
+      process->journal.pid_start_ticks = process->records.pid_start_ticks;
+      result_.job->processes.push_back(std::move(process));
+    }
+    journal.processes.clear();
+    merge(std::move(journal));
+  }
+
+  Replay take() {
+    if (result_.job->processes.empty()) throw std::runtime_error("no flight file could be read" + first_remark());
+    return std::move(result_);
+  }
+
+ private:
+  job::Journal read_journal_of(const fs::path& folder) {
+    fs::path path = journal_file(folder);
+    try {
+      std::istringstream text(read_file(path.string()));
+      return job::read_journal(text);
+    } catch (const std::exception& error) {
+      result_.remarks.push_back(path.string() + ": " + error.what() + "; endings and host activity are not known");
+      return {};
+    }
+  }
+
+  std::unique_ptr<job::Process> load(const fs::path& path) {
+    auto process = std::make_unique<job::Process>();
+    Bytes bytes(read_file(path.string()));
+    flight::Reader reader(bytes.words.data(), bytes.size);
+    if (!reader) {
+      result_.remarks.push_back(path.string() + ": " + reader.problem());
+      return nullptr;
+    }
+    job::LoadState state;
+    job::update(process->records, reader, result_.job->names, state);
+    return process;
+  }
+
+  void merge(job::Journal journal) {
+    job::Journal& whole = result_.job->journal;
+    if (!has_journal_) {
+      has_journal_ = true;
+      result_.job->params = job::params_from(journal.parameters);
+      whole = std::move(journal);
+    } else {
+      whole.now_ns = std::max(whole.now_ns, journal.now_ns);
+      if (journal.start_ns != 0) whole.start_ns = std::min(whole.start_ns, journal.start_ns);
+    }
+    for (const auto& process : result_.job->processes) {
+      if (whole.start_ns == 0) {
+        whole.start_ns = process->records.start_ns;
+        whole.start_real_ns = process->records.start_real_ns;
+      }
+    }
+  }
+
+  std::string first_remark() const { return result_.remarks.empty() ? "" : ": " + result_.remarks.front(); }
+
+  Replay result_{std::make_unique<job::Job>(), {}};
+  bool has_journal_ = false;
+};
+
+}  // namespace
+
+Replay replay(const std::vector<std::string>& directories) {
+  Collector collector;
+  for (const std::string& named : directories) {
+    std::vector<fs::path> nodes = nodes_below(named);
+    std::error_code error;
+    if (nodes.empty() || fs::is_directory(fs::path(named) / "flight", error)) {
+      collector.add_folder(flight_folder(named));
+    }
+    for (const fs::path& node : nodes) collector.add_folder(node);
+  }
+  return collector.take();
+}
+
+}  // namespace dshang::monitor

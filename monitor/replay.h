@@ -1,0 +1,22 @@
+// A job as its files tell it: flight files and journal, so that the same detectors say the same (contract section 2).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/job/job.h"
+
+namespace dshang::monitor {
+
+struct Replay {
+  std::unique_ptr<job::Job> job;
+  std::vector<std::string> remarks;  // what could not be read, for not_checked
+};
+
+// `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes make one
+// job.  Where the job still runs, or ended without its monitor, the node-local copy is read if it is on this machine.
+// Throws std::runtime_error when there is nothing to read.
+Replay replay(const std::vector<std::string>& directories);
+
+}  // namespace dshang::monitor

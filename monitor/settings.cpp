@@ -1,0 +1,96 @@
+#include "monitor/settings.h"
+
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include "core/rank/param.h"
+#include "monitor/clock.h"
+
+namespace dshang::monitor {
+namespace {
+
+DSHANG_PARAM(string, DIR, "", "a path", "where reports and flight files go; not set: ./dshang-<job>-<time>");
+DSHANG_PARAM(seconds, POLL, "0.05", "0.005..5", "seconds between two looks of the monitor at flight memory");
+DSHANG_PARAM(seconds, PERSIST, "2", "0.1..3600",
+             "seconds between copies of changed flight memory to node-local disk");
+
+std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
+
+std::vector<std::string> own_variables() {
+  std::vector<std::string> lines;
+  for (char** at = environ; at && *at; ++at) {
+    if (std::strncmp(*at, "DSHANG_", 7) == 0) lines.emplace_back(*at);
+  }
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::int32_t number_in_environment(const char* name) {
+  const char* text = std::getenv(name);
+  std::int32_t value = -1;
+  if (text) {
+    auto [end, error] = std::from_chars(text, text + std::strlen(text), value);
+    if (error != std::errc() || *end) value = -1;
+  }
+  return value;
+}
+
+// torchrun, DeepSpeed's launcher, Slurm.
+std::int32_t node_number() {
+  for (const char* name : {"GROUP_RANK", "CROSS_RANK", "SLURM_NODEID"}) {
+    std::int32_t value = number_in_environment(name);
+    if (value >= 0) return value;
+  }
+  return -1;
+}
+
+std::string time_text() {
+  time_t now = time(nullptr);
+  tm parts{};
+  localtime_r(&now, &parts);
+  char text[32];
+  strftime(text, sizeof text, "%Y%m%d-%H%M%S", &parts);
+  return text;
+}
+
+}  // namespace
+
+std::string job_text(std::uint64_t job) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(job));
+  return text;
+}
+
+Settings read_settings(std::uint64_t job) {
+  Settings settings;
+  settings.job = job;
+  settings.user = getuid();
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  settings.host = *host ? host : "localhost";
+  std::string given = param_DIR.value();
+  settings.directory_given = !given.empty();
+  if (given.empty()) given = "dshang-" + job_text(job) + "-" + time_text();
+  std::error_code error;
+  std::filesystem::path absolute = std::filesystem::absolute(given, error).lexically_normal();
+  settings.directory = error ? given : absolute.string();
+  while (settings.directory.size() > 1 && settings.directory.back() == '/') settings.directory.pop_back();
+  const char* temporary = std::getenv("TMPDIR");
+  settings.spool = std::string(temporary && *temporary == '/' ? temporary : "/tmp") + "/dshang-" +
+                   std::to_string(settings.user) + "/" + job_text(job);
+  settings.poll_ns = nanoseconds(param_POLL.value());
+  settings.persist_ns = nanoseconds(param_PERSIST.value());
+  settings.parameters = own_variables();
+  settings.node = node_number();
+  return settings;
+}
+
+}  // namespace dshang::monitor
