@@ -26,6 +26,8 @@ struct Death {
   std::int32_t code = 0;  // exit status, or signal number
 };
 
+inline constexpr std::size_t kSamplesKept = 600;
+
 // One look at /proc.  Sums are over the threads that made this rank's calls or visits and over its child processes,
 // never dshang's own threads; a value that could not be read is absent, which is not "no progress".
 struct HostSample {
@@ -42,7 +44,7 @@ struct ProcessJournal {
   std::uint64_t pid_start_ticks = 0;
   std::uint64_t attach_ns = 0;
   std::optional<Death> death;
-  std::vector<HostSample> samples;    // oldest first; the monitor keeps the last 600
+  std::vector<HostSample> samples;    // oldest first; the last kSamplesKept
 };
 
 struct Journal {

@@ -1,0 +1,74 @@
+// Where the ranks of a communicator part, and how (DESIGN.md section 8, points 1 to 4).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/job/token.h"
+
+namespace dshang::job {
+
+// First position at which the members of a communicator disagree in what NCCL sees.
+struct Visible {
+  enum class Kind {
+    kArguments,  // op or arguments differ
+    kMissing,    // some wait in this call, others have not made it
+  };
+  Kind kind;
+  Seq call;
+};
+
+// Linear in the number of calls; nullopt when nothing differs and nobody waits for a missing member.
+std::optional<Visible> find_visible(const JobView& view, const CommView& comm);
+
+// How the suspects' tokens go on from where they part from the others'.
+struct Story {
+  enum class Kind {
+    kNone,         // purposes do not part: at most the arguments differ
+    kSilent,       // the suspects have done nothing since; the others went on
+    kDeletion,     // they left out `left_out` and went on with `next`
+    kInsertion,    // they did `added`, which the others did not
+    kExchange,     // something else in the same place, everything around agrees
+    kPermutation,  // the same in another order
+    kUnknown,      // they part, and nothing recorded says how
+  };
+  Kind kind = Kind::kNone;
+  bool from_visits = false;      // decided on module visits; else on calls
+  bool places_known = false;     // call sites took part
+  Tokens left_out, added;
+  std::vector<Token> next;       // 0 or 1: the first thing the suspects did where they part
+  std::vector<Token> expected;   // 0 or 1: what the others did there
+  bool leaves_out_all_reductions = false;  // nothing that reduces is left of the step (calls)
+  bool no_forward_follows = false;         // visits: no forward module was visited after the gap, the step being that far
+  bool loop_ended = false;                 // the suspects' loader was exhausted
+  bool teardown = false;                   // they are going away
+};
+
+struct Divergence {
+  const CommView* comm = nullptr;
+  Visible visible;
+  std::optional<Seq> origin, agreed_until;
+  bool origin_proven = false;              // purposes show it
+  Seq ambiguous_from = 0;                  // calls from here up to the visible one have equal arguments and no known
+                                           // purposes: they cannot be told apart; 0 = none
+  std::vector<Rank> suspects;              // empty: a tie
+  std::vector<Rank> waiting;
+  std::vector<Rank> missing;               // members that have not made the visible call
+  std::vector<Side> sides;
+  std::optional<std::int64_t> step;
+  Rank witness = -1;                       // a rank of the other side, whose tokens the story was compared with
+  Rank told_of = -1;                       // the suspect whose tokens the story tells
+  Story story;
+  std::uint64_t since_ns = 0;              // when the disagreement began to exist: the later of the two calls
+};
+
+std::optional<Divergence> find_divergence(const JobView& view, const CommView& comm);
+
+// What a call looks like as a side; `site` falls back to the module's last forward visit in backward.
+Side side_of(const JobView& view, const Member& member, const Call& call);
+
+// Members that wait in a call numbered `call` or later.
+std::vector<Rank> waiting_from(const CommView& comm, Seq call);
+
+}  // namespace dshang::job

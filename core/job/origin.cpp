@@ -1,0 +1,326 @@
+#include "core/job/origin.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "core/job/story.h"
+
+namespace dshang::job {
+namespace {
+
+using flight::VisitKind;
+
+constexpr std::size_t kHistory = 8192;     // tokens looked at behind the parting
+constexpr std::size_t kStepsBack = 64;     // steps tried as the last one that all share
+constexpr Seq kGapWithoutSteps = 64;       // calls between differences of one fault, where no step tells
+
+// ---- sequences from a common start ---------------------------------------------------------------------------
+
+struct Sequences {
+  std::vector<Tokens> of;          // one a member, from the shared boundary on
+  std::vector<Tokens> history;     // before it
+};
+
+std::vector<Camp> camps_at(const Sequences& sequences, std::size_t at) {
+  std::vector<Camp> camps;
+  for (std::size_t m = 0; m < sequences.of.size(); ++m) {
+    std::uint64_t key = at < sequences.of[m].size() ? sequences.of[m][at].key : 0;
+    auto camp = std::find_if(camps.begin(), camps.end(), [&](const Camp& c) { return c.key == key; });
+    if (camp == camps.end()) {
+      camps.push_back({key, {m}});
+    } else {
+      camp->members.push_back(m);
+    }
+  }
+  return camps;
+}
+
+bool part_at(const std::vector<Camp>& camps) {
+  return std::count_if(camps.begin(), camps.end(), [](const Camp& c) { return c.key != 0; }) > 1;
+}
+
+Tokens before(const Sequences& sequences, std::size_t member, std::size_t at) {
+  Tokens past = sequences.history[member];
+  past.insert(past.end(), sequences.of[member].begin(), sequences.of[member].begin() + static_cast<std::ptrdiff_t>(at));
+  return past;
+}
+
+Tokens after(const Sequences& sequences, std::size_t member, std::size_t at) {
+  const Tokens& all = sequences.of[member];
+  return at >= all.size() ? Tokens{} : Tokens(all.begin() + static_cast<std::ptrdiff_t>(at), all.end());
+}
+
+// Fills suspects, story and its two tellers from the camps at the parting.
+void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Parting& parting) {
+  std::vector<Camp> camps = camps_at(sequences, at);
+  std::vector<bool> follows;
+  for (const Camp& camp : camps) {
+    std::size_t m = camp.members.front();
+    follows.push_back(camp.key != 0 && follows_history(after(sequences, m, at), before(sequences, m, at)));
+  }
+  std::vector<std::size_t> gone = departing(camps, follows);
+  auto is_gone = [&](std::size_t c) { return std::find(gone.begin(), gone.end(), c) != gone.end(); };
+  std::size_t told = camps.size(), other = camps.size();
+  for (std::size_t c = 0; c < camps.size(); ++c) {
+    if (is_gone(c)) {
+      for (std::size_t m : camps[c].members) parting.suspects.push_back(comm.members[m].rank);
+    }
+    if (camps[c].key == 0) continue;
+    if (is_gone(c) && told == camps.size()) told = c;
+    if (!is_gone(c) && other == camps.size()) other = c;
+  }
+  // A tie: tell one side by the other; the one that stops following history, if any, is told of.
+  if (gone.empty()) {
+    for (std::size_t c = 0; c < camps.size(); ++c) {
+      if (camps[c].key != 0 && c != other && told == camps.size()) told = c;
+    }
+  }
+  if (told == camps.size() || other == camps.size()) return;
+  std::sort(parting.suspects.begin(), parting.suspects.end());
+  std::size_t s = camps[told].members.front(), o = camps[other].members.front();
+  parting.told_of = comm.members[s].rank;
+  parting.witness = comm.members[o].rank;
+  parting.story = tell_story(after(sequences, s, at), after(sequences, o, at), before(sequences, o, at));
+}
+
+// ---- visits ----------------------------------------------------------------------------------------------------
+
+// First call of the member that was made after visit number n; nullopt if none.
+std::optional<Seq> first_call_after(const Member& member, std::uint64_t visit_number) {
+  auto at = std::upper_bound(member.calls.begin(), member.calls.end(), visit_number,
+                             [](std::uint64_t n, const Call* call) { return n < call->visits_before; });
+  if (at == member.calls.end()) return std::nullopt;
+  return member.first + static_cast<Seq>(at - member.calls.begin());
+}
+
+// Indices of step tokens by step number, newest occurrence.
+std::map<std::int64_t, std::size_t> steps_of(const Tokens& tokens) {
+  std::map<std::int64_t, std::size_t> steps;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    if (tokens[i].kind == Token::Kind::kStep) steps[tokens[i].visit->step] = i;
+  }
+  return steps;
+}
+
+// The newest step that all members have begun, with its first call at the same position everywhere.
+std::optional<std::int64_t> shared_step(const CommView& comm, const std::vector<Tokens>& tokens,
+                                        const std::vector<std::map<std::int64_t, std::size_t>>& steps) {
+  std::int64_t newest = INT64_MAX;
+  for (const auto& of_member : steps) {
+    if (of_member.empty()) return std::nullopt;
+    newest = std::min(newest, of_member.rbegin()->first);
+  }
+  std::size_t tries = 0;
+  for (auto at = steps[0].rbegin(); at != steps[0].rend() && tries < kStepsBack; ++at, ++tries) {
+    std::int64_t step = at->first;
+    if (step > newest) continue;
+    std::set<Seq> starts;
+    bool all = true;
+    for (std::size_t m = 0; m < steps.size(); ++m) {
+      auto found = steps[m].find(step);
+      if (found == steps[m].end()) {
+        all = false;
+        break;
+      }
+      std::uint64_t visit = tokens[m][found->second].visit_number;
+      if (auto k = first_call_after(comm.members[m], visit)) starts.insert(*k);
+    }
+    if (all && starts.size() <= 1) return step;
+  }
+  return std::nullopt;
+}
+
+std::optional<Sequences> visit_sequences(const JobView& view, const CommView& comm) {
+  std::vector<Tokens> tokens;
+  std::vector<std::map<std::int64_t, std::size_t>> steps;
+  for (const Member& member : comm.members) {
+    const RankView& rank = view.ranks[member.process];
+    std::uint64_t end = rank.records().visits.end();
+    tokens.push_back(visit_tokens(rank, end > 2 * kHistory ? end - 2 * kHistory : 0));
+    steps.push_back(steps_of(tokens.back()));
+  }
+  std::optional<std::int64_t> step = shared_step(comm, tokens, steps);
+  if (!step) return std::nullopt;
+  Sequences sequences;
+  for (std::size_t m = 0; m < tokens.size(); ++m) {
+    auto split = tokens[m].begin() + static_cast<std::ptrdiff_t>(steps[m].at(*step));
+    sequences.history.emplace_back(tokens[m].begin(), split);
+    sequences.of.emplace_back(split, tokens[m].end());
+  }
+  return sequences;
+}
+
+// What followed a gap in the suspect's forward pass, up to the next step.
+void look_behind_gap(const Names& names, const Tokens& rest, Story& story) {
+  bool forward_visited = false, left_forward = false;
+  for (const Token& token : rest) {
+    const std::string& phase = names.text(token.phase);
+    if (token.kind == Token::Kind::kLoopEnd) story.loop_ended = true;
+    if (token.kind == Token::Kind::kTeardown) story.teardown = true;
+    if (left_forward) continue;
+    if (token.kind == Token::Kind::kModule && is_forward_phase(phase)) forward_visited = true;
+    if (token.kind == Token::Kind::kStep || is_backward_phase(phase) || token.kind == Token::Kind::kTeardown) {
+      left_forward = true;
+    }
+  }
+  story.no_forward_follows = left_forward && !forward_visited;
+}
+
+bool part_in_visits(const JobView& view, const CommView& comm, const Visible& visible, Parting& parting) {
+  std::optional<Sequences> sequences = visit_sequences(view, comm);
+  if (!sequences) return false;
+  std::size_t longest = 0;
+  for (const Tokens& tokens : sequences->of) longest = std::max(longest, tokens.size());
+  for (std::size_t at = 0; at < longest; ++at) {
+    if (!part_at(camps_at(*sequences, at))) continue;
+    std::optional<Seq> origin;
+    for (std::size_t m = 0; m < comm.members.size(); ++m) {
+      if (at >= sequences->of[m].size()) continue;
+      auto k = first_call_after(comm.members[m], sequences->of[m][at].visit_number);
+      if (k && (!origin || *k < *origin)) origin = k;
+    }
+    // Visits that part behind the visible call are its consequence, or another story.
+    if (origin && *origin > visible.call) return false;
+    parting.origin = origin.value_or(visible.call);
+    judge(comm, *sequences, at, parting);
+    for (std::size_t m = 0; m < comm.members.size(); ++m) {
+      if (comm.members[m].rank == parting.told_of) look_behind_gap(view.names(), after(*sequences, m, at), parting.story);
+    }
+    return true;
+  }
+  return false;
+}
+
+// ---- calls -----------------------------------------------------------------------------------------------------
+
+bool known_parts_differ(const Call& a, const Call& b) {
+  auto differ = [](auto x, auto y, auto unknown) { return x != unknown && y != unknown && x != y; };
+  return differ(a.step, b.step, kNoStep) || differ(a.phase, b.phase, NameId{0}) ||
+         differ(a.module, b.module, NameId{0});
+}
+
+// Positions at which purposes differ though the arguments agree, and which call sites stand for each other.
+struct PurposeScan {
+  std::vector<Seq> differences;
+  PlaceClasses places;
+  bool any_place = false;
+};
+
+PurposeScan scan_purposes(const JobView& view, const CommView& comm, Seq visible) {
+  PurposeScan scan;
+  const Names& names = view.names();
+  std::set<std::pair<PlaceId, PlaceId>> seen;
+  Seq from = 0;
+  for (const Member& member : comm.members) from = std::max(from, member.first);
+  for (Seq k = std::max<Seq>(from, 1); k < visible; ++k) {
+    bool differs = false;
+    std::vector<std::pair<PlaceId, PlaceId>> fresh;
+    const Member* reference = nullptr;
+    for (const Member& member : comm.members) {
+      if (!member.has(k)) continue;
+      if (!reference) {
+        reference = &member;
+        continue;
+      }
+      const Call &a = reference->call(k), &b = member.call(k);
+      if (known_parts_differ(a, b)) differs = true;
+      PlaceId pa = a.site ? names.place_of(a.site) : 0, pb = b.site ? names.place_of(b.site) : 0;
+      if (pa && pb) scan.any_place = true;
+      if (pa && pb && pa != pb && !seen.count({pa, pb})) fresh.emplace_back(pa, pb);
+    }
+    // A pair of lines is new once; what it meant is known when the next difference, or none, has followed.
+    if (!fresh.empty()) differs = true;
+    for (auto pair : fresh) seen.insert(pair), seen.insert({pair.second, pair.first});
+    if (differs) scan.differences.push_back(k);
+  }
+  return scan;
+}
+
+// The first difference of the run of differences that reaches up to the visible call.
+std::optional<Seq> start_of_last_run(const std::vector<Seq>& differences, Seq visible, Seq gap) {
+  std::optional<Seq> start;
+  Seq next = visible;
+  for (auto at = differences.rbegin(); at != differences.rend(); ++at) {
+    if (next - *at > gap) break;
+    start = next = *at;
+  }
+  return start;
+}
+
+Seq length_of_round(const CommView& comm, Seq visible) {
+  // Calls of the step before the newest one that began, on any member that announces steps.
+  for (const Member& member : comm.members) {
+    Seq k = std::min(visible - 1, member.last());
+    if (k < member.first || member.call(k).step == kNoStep) continue;
+    std::int64_t step = member.call(k).step;
+    Seq end = k;
+    while (end > member.first && member.call(end).step == step) --end;
+    if (member.call(end).step == step) continue;
+    Seq begin = end;
+    while (begin > member.first && member.call(begin).step == member.call(end).step) --begin;
+    return std::max<Seq>(end - begin, 2);
+  }
+  return kGapWithoutSteps;
+}
+
+void join_healthy_places(const JobView& view, const CommView& comm, Seq until, PlaceClasses& places) {
+  for (const Member& member : comm.members) {
+    const Member& reference = comm.members.front();
+    for (Seq k = std::max(member.first, reference.first); k < std::min({until, member.last() + 1, reference.last() + 1});
+         ++k) {
+      const Call &a = reference.call(k), &b = member.call(k);
+      if (a.site && b.site) places.join(view.names().place_of(a.site), view.names().place_of(b.site));
+    }
+  }
+}
+
+void part_in_calls(const JobView& view, const CommView& comm, const Visible& visible, Parting& parting) {
+  PurposeScan scan = scan_purposes(view, comm, visible.call);
+  parting.origin = start_of_last_run(scan.differences, visible.call, length_of_round(comm, visible.call));
+  Seq at = parting.origin.value_or(visible.call);
+  join_healthy_places(view, comm, at, scan.places);
+  Sequences sequences;
+  Seq oldest = at > kHistory ? at - kHistory : 1;
+  for (const Member& member : comm.members) {
+    sequences.history.push_back(call_tokens(view, member, oldest, at - 1, scan.places));
+    sequences.of.push_back(call_tokens(view, member, at, member.last(), scan.places));
+  }
+  if (part_at(camps_at(sequences, 0))) judge(comm, sequences, 0, parting);
+  parting.story.places_known = scan.any_place;
+}
+
+}  // namespace
+
+std::vector<std::size_t> departing(const std::vector<Camp>& camps, const std::vector<bool>& follows) {
+  std::size_t voters = 0;
+  for (const Camp& camp : camps) {
+    if (camp.key != 0) voters += camp.members.size();
+  }
+  std::vector<std::size_t> gone;
+  for (std::size_t c = 0; c < camps.size(); ++c) {
+    if (2 * camps[c].members.size() <= voters || camps[c].key == 0) continue;
+    for (std::size_t other = 0; other < camps.size(); ++other) {
+      if (other != c && camps[other].key != 0) gone.push_back(other);
+    }
+    return gone;
+  }
+  bool one_follows = std::count(follows.begin(), follows.end(), true) == 1;
+  if (!one_follows) return {};
+  for (std::size_t c = 0; c < camps.size(); ++c) {
+    if (camps[c].key != 0 && !follows[c]) gone.push_back(c);
+  }
+  return gone;
+}
+
+Parting find_parting(const JobView& view, const CommView& comm, const Visible& visible) {
+  Parting parting;
+  for (const Member& member : comm.members) {
+    parting.purposes_known = parting.purposes_known || view.knows_purposes(view.ranks[member.process]);
+  }
+  if (part_in_visits(view, comm, visible, parting)) return parting;
+  part_in_calls(view, comm, visible, parting);
+  return parting;
+}
+
+}  // namespace dshang::job

@@ -1,0 +1,85 @@
+#include "core/job/report.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <set>
+
+namespace dshang::job {
+namespace {
+
+std::string iso_8601(std::uint64_t real_ns) {
+  std::time_t seconds = static_cast<std::time_t>(real_ns / 1'000'000'000);
+  std::tm utc{};
+  gmtime_r(&seconds, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+// The same trouble told again: an explanation may grow (class, positions) as more is recorded.
+bool same_trouble(const Finding& a, const Finding& b) {
+  if (a.type == b.type && a.suspects == b.suspects && a.comm == b.comm) return true;
+  bool both_hang = a.severity == Severity::kHang && b.severity == Severity::kHang;
+  return both_hang && a.comm && a.comm == b.comm && a.call == b.call;
+}
+
+bool is_told_differently(const Finding& a, const Finding& b) {
+  return a.type != b.type || a.severity != b.severity || a.suspects != b.suspects || a.call != b.call || a.origin != b.origin;
+}
+
+}  // namespace
+
+Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news) {
+  *has_news = false;
+  double now = job.journal.now_ns > job.journal.start_ns ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9 : 0;
+  std::vector<Finding> current = std::move(analysis.findings);
+  for (const Finding& old : known_) {
+    auto again = std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
+    if (again != current.end()) {
+      again->at = std::min(again->at, old.at);
+      if (is_told_differently(old, *again)) *has_news = true;
+      continue;
+    }
+    Finding ended = old;
+    ended.consequence_of.reset();
+    if (!ended.resolved) {
+      // A proven disagreement does not go away; a judged one that is no longer found has ended.
+      if (ended.certainty == Certainty::kJudged) ended.resolved = now;
+      *has_news = true;
+    }
+    current.push_back(std::move(ended));
+  }
+  for (const Finding& f : current) {
+    bool is_new = std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
+    if (is_new) *has_news = true;
+  }
+  known_ = current;
+
+  Report report;
+  std::set<std::string> hosts;
+  for (const auto& process : job.processes) {
+    report.world_size = std::max(report.world_size, process->records.world_size);
+    hosts.insert(process->records.host);
+  }
+  report.nodes = std::max<std::int32_t>(1, static_cast<std::int32_t>(hosts.size()));
+  report.dir = job.journal.dir;
+  report.started = iso_8601(job.journal.start_real_ns);
+  report.as_of = now;
+  report.findings = std::move(current);
+  report.not_checked = std::move(analysis.not_checked);
+  return report;
+}
+
+std::string verdict_of(const Report& report) {
+  Severity worst = Severity::kInfo;
+  for (const Finding& f : report.findings) {
+    if (!f.resolved) worst = std::max(worst, f.severity);
+  }
+  if (worst != Severity::kInfo) return text_of(worst);
+  bool unheard = std::any_of(report.not_checked.begin(), report.not_checked.end(),
+                             [](const std::string& line) { return line.find("not heard from") != line.npos || line.find("heard from") != line.npos; });
+  return unheard ? "undecided" : "healthy";
+}
+
+}  // namespace dshang::job

@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <cstdio>
+
+#include "core/job/report.h"
+
+namespace dshang::job {
+namespace {
+
+constexpr std::size_t kLines = 25;
+constexpr std::size_t kWidth = 400;  // longer lines are cut in the block, not in report.txt
+
+std::string seconds(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.1f s", value);
+  return text;
+}
+
+std::string capitals(const char* text) {
+  std::string upper = text;
+  std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
+  return upper;
+}
+
+std::string headline(const Finding& f) {
+  std::string line = capitals(text_of(f.severity)) + " [" + f.type + "] ";
+  if (f.resolved) return line + "ended after " + seconds(*f.resolved - f.at) + ": " + f.summary;
+  return line + f.summary;
+}
+
+// Everything of a finding below its headline.
+std::vector<std::string> details(const Finding& f) {
+  std::vector<std::string> lines;
+  if (f.resolved) return lines;
+  for (const std::string& text : f.evidence) lines.push_back("  - " + text);
+  for (std::size_t i = 0; i < f.fix.size(); ++i) lines.push_back((i == 0 ? "  fix: " : "       ") + f.fix[i]);
+  if (!f.suspects.empty()) {
+    std::string line = "  suspected: rank" + std::string(f.suspects.size() > 1 ? "s" : "");
+    for (Rank rank : f.suspects) line += " " + std::to_string(rank);
+    lines.push_back(line);
+  } else if (f.severity == Severity::kHang) {
+    lines.push_back("  nobody is singled out: no side is in a clear majority");
+  }
+  std::string certainty = "  " + std::string(text_of(f.certainty)) + "; the explanation is " + text_of(f.class_certainty);
+  lines.push_back(certainty + "; found at " + seconds(f.at) + " of the job");
+  return lines;
+}
+
+std::vector<std::string> all_lines(const Report& report) {
+  std::vector<std::string> lines;
+  for (const Finding& f : report.findings) {
+    lines.push_back(headline(f));
+    if (f.consequence_of) lines.push_back("  follows from: " + report.findings[*f.consequence_of].type);
+    for (std::string& line : details(f)) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string text_of(const Report& report) {
+  std::string text = "dshang: verdict " + verdict_of(report) + " as of " + seconds(report.as_of) + ", " +
+                     std::to_string(report.world_size) + " ranks on " + std::to_string(report.nodes) +
+                     (report.nodes == 1 ? " node" : " nodes") + ", started " + report.started + "\n";
+  for (const std::string& line : all_lines(report)) text += line + "\n";
+  if (report.findings.empty()) text += "nothing was found\n";
+  for (const std::string& line : report.not_checked) text += "not checked: " + line + "\n";
+  return text;
+}
+
+std::string block_of(const Report& report, std::size_t limit) {
+  std::vector<std::string> lines = all_lines(report);
+  std::string tail = "dshang: all of it is in " + report.dir + "/report.txt\n";
+  std::string block;
+  std::size_t count = 0;
+  for (const std::string& text : lines) {
+    std::string line = "dshang: " + text;
+    if (line.size() > kWidth) line = line.substr(0, kWidth - 3) + "...";
+    line += "\n";
+    if (count + 2 > kLines || block.size() + line.size() + tail.size() > limit) break;
+    block += line;
+    ++count;
+  }
+  return block.empty() ? block : block + tail;
+}
+
+}  // namespace dshang::job

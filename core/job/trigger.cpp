@@ -1,0 +1,167 @@
+#include "core/job/trigger.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <unordered_map>
+
+#include "core/job/model.h"
+
+namespace dshang::job {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
+
+// One communicator: the calls that not all members have made yet.
+struct Front {
+  struct Pending {
+    std::uint64_t signature = 0;
+    std::int32_t made_by = 0;
+  };
+  std::int32_t size = 0;
+  Seq completed = 0;              // all members have made calls up to here
+  std::deque<Pending> pending;    // pending[i] is call completed + 1 + i
+  bool differs = false;
+};
+
+struct Cursor {
+  std::uint64_t next = 0;            // ring number of the next call to look at
+  std::uint64_t visits = 0, failures = 0, exceptions = 0;
+  bool dead = false;
+  std::vector<std::uint64_t> ids;    // of the communicators by index
+};
+
+}  // namespace
+
+struct Trigger::State {
+  std::map<const Process*, Cursor> cursors;
+  std::unordered_map<std::uint64_t, Front> fronts;
+  std::uint64_t difference_ns = 0;    // when something worth explaining was first seen
+  std::uint64_t last_record_ns = 0;
+  std::uint64_t last_run_ns = 0;
+  std::uint64_t waiting_since_ns = 0; // somebody waits for somebody since
+  std::uint64_t records_at_run = 0, records = 0;
+  bool recheck = false;               // a finding is likely: keep looking as time passes
+  bool suspicious = false;
+
+  void look_at_calls(const Process& process, Cursor& cursor);
+  void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
+  bool someone_waits(const Job& job, std::uint64_t* since) const;
+};
+
+void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, const Call& call) {
+  if (call.torn || call.number == 0 || call.comm >= cursor.ids.size() || cursor.ids[call.comm] == 0) return;
+  const auto& ops = process.records.ops;
+  if (call.op >= ops.size() || !(ops[call.op].traits & flight::kOpCollective)) return;
+  Front& front = fronts[cursor.ids[call.comm]];
+  front.size = process.records.comms[call.comm].size;
+  if (call.number <= front.completed) return;
+  std::uint64_t at = call.number - front.completed - 1;
+  if (at > 2 * flight::kCallEntries) return;  // a member that was overwritten far behind: the detectors say so
+  if (front.pending.size() <= at) front.pending.resize(at + 1);
+  RankView rank;
+  rank.process = &process;
+  std::uint64_t here = signature(rank, call);
+  Front::Pending& pending = front.pending[at];
+  if (pending.made_by++ == 0) {
+    pending.signature = here;
+  } else if (pending.signature != here) {
+    front.differs = true;
+  }
+  while (!front.pending.empty() && front.pending.front().made_by >= front.size) {
+    front.pending.pop_front();
+    ++front.completed;
+  }
+}
+
+void Trigger::State::look_at_calls(const Process& process, Cursor& cursor) {
+  const RankRecords& r = process.records;
+  cursor.ids.resize(r.comms.size());
+  for (std::size_t i = 0; i < r.comms.size(); ++i) cursor.ids[i] = r.comms[i].id;
+  std::uint64_t n = std::max(cursor.next, r.calls.first());
+  for (; n < r.calls.end(); ++n) {
+    const Call& call = r.calls.at(n);
+    // A group that is not accepted yet, or a communicator without identity: look again at the next poll.
+    bool undecided = !call.torn && !(call.flags & flight::kCallFailed) &&
+                     ((call.flags & flight::kCallGroupPending) || call.comm >= cursor.ids.size() || cursor.ids[call.comm] == 0);
+    bool stale = n + 1024 < r.calls.end();
+    if (undecided && !stale) break;
+    ++records;
+    if (!(call.flags & flight::kCallFailed)) look_at_call(process, cursor, call);
+  }
+  cursor.next = n;
+}
+
+// Whether a living process has a call outstanding; `since`: the oldest such call's start.
+bool Trigger::State::someone_waits(const Job& job, std::uint64_t* since) const {
+  *since = 0;
+  for (const auto& process : job.processes) {
+    if (process->journal.death) continue;
+    const auto& calls = process->records.calls;
+    std::uint64_t first = std::max(calls.first(), calls.end() > 256 ? calls.end() - 256 : 0);
+    for (std::uint64_t n = first; n < calls.end(); ++n) {
+      const Call& call = calls.at(n);
+      if (call.torn || !is_outstanding(call)) continue;
+      if (*since == 0 || call.enter_ns < *since) *since = call.enter_ns;
+      break;
+    }
+  }
+  return *since != 0;
+}
+
+Trigger::Trigger() : state_(std::make_unique<State>()) {}
+Trigger::~Trigger() = default;
+
+bool Trigger::suspicious() const { return state_->suspicious; }
+
+bool Trigger::look(const Job& job) {
+  State& s = *state_;
+  std::uint64_t now = job.journal.now_ns;
+  std::uint64_t before = s.records;
+  bool news = false;
+  for (const auto& process : job.processes) {
+    Cursor& cursor = s.cursors[process.get()];
+    const RankRecords& r = process->records;
+    s.look_at_calls(*process, cursor);
+    s.records += r.visits.end() - std::min(cursor.visits, r.visits.end());
+    cursor.visits = r.visits.end();
+    if (process->journal.death && !cursor.dead) cursor.dead = news = true;
+    if (r.alloc_failures.end() > cursor.failures) cursor.failures = r.alloc_failures.end(), news = true;
+    if (r.exceptions.end() > cursor.exceptions) cursor.exceptions = r.exceptions.end(), news = true;
+  }
+  for (const auto& [id, front] : s.fronts) news = news || front.differs;
+  if (s.records != before) s.last_record_ns = now;
+
+  std::uint64_t since = 0;
+  bool waits = s.someone_waits(job, &since);
+  double waited = waits && now > since ? static_cast<double>(now - since) / 1e9 : 0;
+  s.suspicious = waited > std::min(1.0, job.params.stall_after / 4);
+  if (news && s.difference_ns == 0) s.difference_ns = now;
+
+  auto settle = static_cast<std::uint64_t>(job.params.settle * 1e9);
+  bool stable = now - s.last_record_ns >= settle;
+  bool long_enough = s.difference_ns && now - s.difference_ns >= static_cast<std::uint64_t>(kLongestSettle * static_cast<double>(settle));
+  if (s.difference_ns && (stable || long_enough)) {
+    // Explained once; what follows on it is looked at again as records arrive and time passes.
+    bool first = !s.recheck;
+    bool due = now - s.last_run_ns >= kSecond / 2;
+    if (!first && !due) return false;
+    s.recheck = true;
+    bool changed = s.records != s.records_at_run || news;
+    if (!first && !changed && now - s.last_run_ns < kSecond) return false;
+    s.records_at_run = s.records;
+    s.last_run_ns = now;
+    return true;
+  }
+  // Nothing differs: only a stall can be found, and only time decides it.
+  bool stall = waited >= job.params.stall_after / 2;
+  if ((stall || s.recheck) && now - s.last_run_ns >= kSecond) {
+    s.last_run_ns = now;
+    s.recheck = stall;
+    return true;
+  }
+  return false;
+}
+
+}  // namespace dshang::job

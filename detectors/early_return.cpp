@@ -1,0 +1,44 @@
+// early-return: the rank left the forward pass after some module, or left the training loop, while the others go on.
+// A rank whose process ended normally is found by ended.cpp.
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+using job::Story;
+using job::Token;
+
+std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  bool left_loop = story.teardown && !story.loop_ended;
+  bool left_forward = story.kind == Story::Kind::kDeletion && story.from_visits && story.no_forward_follows &&
+                      in_phase(view, story.left_out, job::is_forward_phase) && has_modules(story.left_out);
+  if (!left_loop && !left_forward) return std::nullopt;
+  Explanation e;
+  e.class_certainty = Certainty::kProven;
+  if (left_loop) {
+    e.summary = who(d) + " left the training loop while the other ranks go on" + step_text(d) + "; all wait in " + call_at(d);
+    e.fix = {
+        "Leave the loop on all ranks together: all-reduce the stop flag (early stopping, time limit, `break`) before it is used.",
+        "Give every rank the same number of batches (`drop_last=True`, DistributedSampler).",
+    };
+    return e;
+  }
+  std::string modules = modules_text(view, story.left_out);
+  std::string entered = story.expected.empty() ? "" : place_text(view, story.expected[0]);
+  e.summary = who(d) + " returned from the forward pass before " + modules + (entered.empty() ? "" : " (entered at " + entered + ")") +
+              step_text(d) + "; the others gather " + modules + " and all wait in " + call_at(d);
+  e.evidence.push_back("modules that " + who(d) + " did not reach: " + modules);
+  e.fix = {
+      "In ZeRO-3 every rank must run every module: do not `return` early from forward on some ranks; run the remaining modules "
+      "on a dummy input and multiply the result by 0.",
+      "If the early exit depends on data, all-reduce the decision so that all ranks take it together.",
+  };
+  return e;
+}
+
+}  // namespace
+
+DSHANG_EXPLAINER(3, "early-return", explain);
+
+}  // namespace dshang::detect

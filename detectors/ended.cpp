@@ -1,0 +1,123 @@
+#include "detectors/ended.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+std::string signal_name(int number) {
+  const char* name = sigabbrev_np(number);
+  return name ? "SIG" + std::string(name) : "signal " + std::to_string(number);
+}
+
+bool completes_without(const job::Member& ended, job::Seq k) { return ended.has(k) && job::is_done(ended.call(k)); }
+
+}  // namespace
+
+bool Ended::interrupted() const {
+  if (death.known == job::EndingKnown::kNo) return false;
+  if (death.by_signal) return death.code == 2 || death.code == 15;
+  return death.code == 128 + 2 || death.code == 128 + 15;
+}
+
+std::string Ended::text() const {
+  if (death.known == job::EndingKnown::kNo) return "is gone without a trace (SIGKILL likely: the kernel's OOM killer, scancel, kill -9)";
+  if (death.by_signal) return "was ended by " + signal_name(death.code) + " (signal " + std::to_string(death.code) + ")";
+  if (death.code == 0) return "ended normally (status 0)";
+  return "ended with exit status " + std::to_string(death.code);
+}
+
+std::vector<Ended> endings(const JobView& view) {
+  std::vector<Ended> all;
+  for (const job::RankView& rank : view.ranks) {
+    if (rank.journal().death) all.push_back({&rank, *rank.journal().death});
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Ended& a, const Ended& b) { return a.death.time_ns < b.death.time_ns; });
+  return all;
+}
+
+std::optional<Victims> victims_of(const JobView& view, const job::RankView& ended) {
+  std::optional<Victims> best;
+  for (const job::CommView& comm : view.comms) {
+    const job::Member* gone = nullptr;
+    for (const job::Member& member : comm.members) {
+      if (&view.ranks[member.process] == &ended) gone = &member;
+    }
+    if (!gone) continue;
+    Victims victims;
+    victims.comm = &comm;
+    victims.last_of_ended = gone->last();
+    for (const job::Member& member : comm.members) {
+      if (!view.ranks[member.process].alive()) continue;
+      for (const job::Call* call : member.calls) {
+        if (!job::is_outstanding(*call) || completes_without(*gone, call->number)) continue;
+        victims.ranks.push_back(member.rank);
+        if (!victims.call || call->number < victims.call) victims.call = call->number;
+        if (!victims.since_ns || call->enter_ns < victims.since_ns) victims.since_ns = call->enter_ns;
+        break;
+      }
+    }
+    if (!victims.ranks.empty() && (!best || victims.since_ns < best->since_ns)) best = victims;
+  }
+  return best;
+}
+
+bool had_cause_before(const Work& work, const Ended& ended) {
+  std::uint64_t threshold = static_cast<std::uint64_t>(work.view.params().stall_after * 1e9);
+  for (const Divergence& d : work.divergences) {
+    if (d.visible.kind == job::Visible::Kind::kArguments) {
+      if (d.since_ns < ended.death.time_ns && d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data()))) return true;
+      continue;
+    }
+    bool waited = std::count(d.waiting.begin(), d.waiting.end(), ended.rank->rank) > 0;
+    if (waited && d.since_ns + threshold < ended.death.time_ns) return true;
+  }
+  return false;
+}
+
+void place_at(const JobView& view, const Victims& victims, Finding& finding) {
+  finding.waiting = victims.ranks;
+  finding.comm = victims.comm->name;
+  finding.comm_ranks = victims.comm->ranks();
+  finding.call = victims.call;
+  if (std::any_of(view.ranks.begin(), view.ranks.end(), [&](const job::RankView& r) { return view.knows_purposes(r); })) {
+    finding.agreed_until = victims.call - 1;
+  }
+  for (const job::Member& member : victims.comm->members) {
+    if (!member.has(victims.call)) continue;
+    job::Side side = job::side_of(view, member, member.call(victims.call));
+    if (side.step && !finding.step) finding.step = side.step;
+    side.ranks = {member.rank};
+    auto same = std::find_if(finding.sides.begin(), finding.sides.end(), [&](const job::Side& s) {
+      return s.op == side.op && s.count == side.count && s.site == side.site && s.module == side.module && s.step == side.step &&
+             s.phase == side.phase;
+    });
+    if (same == finding.sides.end()) {
+      finding.sides.push_back(side);
+    } else {
+      same->ranks.push_back(member.rank);
+    }
+  }
+  std::string line = job::ranks_text(victims.ranks) + " wait in call " + std::to_string(victims.call) + " of " + victims.comm->name;
+  for (const job::Side& side : finding.sides) {
+    line += "; " + job::ranks_text(side.ranks) + ": " + call_text(side) + (side.site ? " at " + *side.site : "");
+  }
+  finding.evidence.push_back(line);
+  finding.evidence.push_back("last call of the ended rank on " + victims.comm->name + ": " + std::to_string(victims.last_of_ended));
+}
+
+void explain_missing(Work& work, const std::vector<Rank>& ended) {
+  for (std::size_t i = 0; i < work.divergences.size(); ++i) {
+    const Divergence& d = work.divergences[i];
+    if (d.visible.kind != job::Visible::Kind::kMissing) continue;
+    bool all = std::all_of(d.missing.begin(), d.missing.end(),
+                           [&](Rank rank) { return std::count(ended.begin(), ended.end(), rank) > 0; });
+    // Where a living rank is missing too, it may only be late because of the dead one: what it waits for is that.
+    if (all) work.explained[i] = true;
+  }
+}
+
+}  // namespace dshang::detect

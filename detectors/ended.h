@@ -1,0 +1,44 @@
+// Processes that have ended, and who waits for them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "detectors/registry.h"
+
+namespace dshang::detect {
+
+struct Ended {
+  const job::RankView* rank = nullptr;
+  job::Death death;
+  bool normal() const { return death.known != job::EndingKnown::kNo && !death.by_signal && death.code == 0; }
+  // Asked to stop: SIGINT, SIGTERM, or the exit status that shells and launchers make of them.
+  bool interrupted() const;
+  std::string text() const;  // "was killed by SIGKILL", "ended with exit status 1", ...
+};
+
+// By time of death.
+std::vector<Ended> endings(const JobView& view);
+
+// Ranks that are alive and wait in a call that the ended rank can no longer complete.
+struct Victims {
+  const job::CommView* comm = nullptr;
+  job::Seq call = 0;             // the first such call
+  job::Seq last_of_ended = 0;    // the last call that the ended rank made there
+  std::vector<Rank> ranks;
+  std::uint64_t since_ns = 0;    // when the first of them entered it
+};
+std::optional<Victims> victims_of(const JobView& view, const job::RankView& ended);
+
+// True when the ranks had parted, or the ended rank had waited for others longer than the stall threshold, before it
+// ended: then its end is a consequence.
+bool had_cause_before(const Work& work, const Ended& ended);
+
+// Fills communicator, position, sides, waiting and step from the victims.
+void place_at(const JobView& view, const Victims& victims, Finding& finding);
+
+// Marks the divergences in which nobody but ended ranks is missing.
+void explain_missing(Work& work, const std::vector<Rank>& ended);
+
+}  // namespace dshang::detect

@@ -1,0 +1,195 @@
+// host-stall: the others wait for a rank that has no call outstanding: it is busy, or stuck, on the host.
+//
+// Judged on its CPU time, I/O and Python stacks over the last threshold: `info` while any of them advances, `warning`
+// after half of the framework's time-out (or ten thresholds), `hang` only when nothing advances.
+#include <algorithm>
+#include <cstdlib>
+
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+constexpr double kCpuShare = 0.05;             // of a core, over the window
+constexpr std::uint64_t kIoBytes = 64 * 1024;  // over the window
+
+struct Progress {
+  bool known = false;
+  double window = 0;                  // seconds
+  double cpu_seconds = -1;            // -1 = unreadable
+  std::int64_t read = -1, written = -1;
+  bool stack_moved = false;
+  std::string innermost;              // user function of the newest stack: "a15.py:55 next_batch"
+  std::string sleeping_in;            // wchan or system call
+  std::vector<std::string> frames;
+  bool advances() const {
+    return cpu_seconds >= kCpuShare * window || read + written >= static_cast<std::int64_t>(kIoBytes) || stack_moved;
+  }
+};
+
+struct TimeOut {
+  double seconds;
+  std::string source;
+};
+
+std::string fact(const JobView& view, const job::RankView& rank, std::string_view key) {
+  const auto& facts = rank.records().facts;
+  for (std::uint64_t n = facts.end(); n-- > facts.first();) {
+    if (view.names().text(facts.at(n).key) == key) return view.names().text(facts.at(n).value);
+  }
+  return {};
+}
+
+TimeOut time_out_of(const JobView& view, const job::RankView& rank) {
+  if (std::string text = fact(view, rank, "pg.timeout_seconds"); !text.empty()) return {std::atof(text.c_str()), "the process group's"};
+  if (std::string text = fact(view, rank, "env.DEEPSPEED_TIMEOUT"); !text.empty()) {
+    return {60 * std::atof(text.c_str()), "DEEPSPEED_TIMEOUT, in minutes"};
+  }
+  return {600, "assumed: the default of torch 2.2 and later and of DeepSpeed after 0.19.5"};
+}
+
+// The tid of the process's main thread equals its pid in its own namespace.
+bool is_main_stack(const job::RankView& rank, const job::Stack& stack) {
+  return stack.tid == static_cast<std::uint32_t>(rank.records().pid);
+}
+
+void read_stacks(const JobView& view, const job::RankView& rank, double window, Progress& p) {
+  const auto& stacks = rank.records().stacks;
+  job::PlaceId newest = 0;
+  for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
+    const job::Stack& stack = stacks.at(n);
+    if (!is_main_stack(rank, stack) || !stack.site) continue;
+    const job::Site& site = view.names().site(stack.site);
+    job::PlaceId place = site.user_place ? site.user_place : site.place;
+    if (p.frames.empty()) {
+      newest = place;
+      p.innermost = view.names().place_text(place);
+      for (const job::FrameName& frame : site.frames) {
+        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " + view.names().text(frame.function));
+      }
+      continue;
+    }
+    if (view.ago(stack.time_ns) > window) break;
+    if (newest && place && view.names().place_frame(place).function != view.names().place_frame(newest).function) p.stack_moved = true;
+  }
+}
+
+Progress progress_of(const JobView& view, const job::RankView& rank, double window) {
+  Progress p;
+  p.window = window;
+  const auto& samples = rank.journal().samples;
+  const job::HostSample* oldest = nullptr;
+  for (const job::HostSample& sample : samples) {
+    if (view.ago(sample.time_ns) <= window * 1.1) {
+      oldest = &sample;
+      break;
+    }
+  }
+  if (oldest && oldest != &samples.back()) {
+    const job::HostSample& newest = samples.back();
+    p.known = true;
+    p.window = static_cast<double>(newest.time_ns - oldest->time_ns) / 1e9;
+    if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
+    if (oldest->read_bytes && newest.read_bytes) p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
+    if (oldest->written_bytes && newest.written_bytes) p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
+    p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
+    if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
+  }
+  read_stacks(view, rank, window, p);
+  return p;
+}
+
+std::string rate(std::int64_t bytes, double seconds) {
+  return bytes_text(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 0.1))) + "/s";
+}
+
+std::vector<std::string> evidence_of_progress(const Progress& p) {
+  std::vector<std::string> lines;
+  std::string in_window = " in the last " + seconds_text(p.window);
+  if (!p.known) {
+    lines.push_back("CPU time and I/O of the process could not be read: whether it advances is not known");
+  } else if (p.advances()) {
+    std::string line = "it makes progress: CPU " + seconds_text(std::max(p.cpu_seconds, 0.0)) + in_window;
+    if (p.read >= 0) line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
+    lines.push_back(line);
+  } else {
+    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") + " s, no bytes of I/O read or written" + in_window +
+                    (p.sleeping_in.empty() ? "" : "; sleeping in " + p.sleeping_in));
+  }
+  if (!p.frames.empty()) {
+    std::string line = "Python stack, innermost first:";
+    for (std::size_t i = 0; i < p.frames.size() && i < 6; ++i) line += (i ? " < " : " ") + p.frames[i];
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+bool sleeps_in(const Progress& p, std::initializer_list<const char*> words) {
+  auto has = [&](const std::string& text) {
+    return std::any_of(words.begin(), words.end(), [&](const char* word) { return text.find(word) != text.npos; });
+  };
+  return has(p.sleeping_in) || (!p.frames.empty() && (has(p.frames[0]) || has(p.innermost)));
+}
+
+std::vector<std::string> fixes_for(const Progress& p, bool advances) {
+  if (advances) {
+    return {"Do long work of one rank ahead of the job or offline (preprocess, tokenize, download once), or on all ranks in parallel.",
+            "Saving on one rank: write sharded or asynchronously (every rank its part) instead of gathering on rank 0.",
+            "If it must take that long, give the process group a time-out that covers it."};
+  }
+  if (sleeps_in(p, {"write", "read", "pipe", "fsync", "nfs", "io_"})) {
+    return {"The rank is blocked in I/O: look at the storage or file system (a full disk, a stuck network mount, a pipe that nobody reads).",
+            "A lock or a dead data-loader worker looks the same: look at its Python stack above."};
+  }
+  return {"The rank waits for a lock, a queue or a worker that never answers: a deadlock on the host. Look at the function above: a dead "
+          "data-loader worker, a lock held across fork, a stale build lock file.",
+          "With data-loader workers try `num_workers=0` once, or a loader time-out, to see whether they are the cause."};
+}
+
+double threshold(const JobView& view) { return view.params().stall_after; }
+
+void run(Work& work) {
+  const JobView& view = work.view;
+  for (std::size_t i = 0; i < work.divergences.size(); ++i) {
+    const Divergence& d = work.divergences[i];
+    if (work.explained[i] || d.visible.kind != job::Visible::Kind::kMissing) continue;
+    for (Rank rank : d.missing) {
+      const job::RankView* r = view.by_rank(rank);
+      if (!r || !r->alive()) continue;
+      std::uint64_t idle_ns = idle_since(view, *r);
+      if (idle_ns == 0) continue;  // it waits in a call itself
+      double stalled = std::min(view.ago(d.since_ns), view.ago(idle_ns));
+      if (stalled < threshold(view) / 2) continue;
+      work.wants_stacks.push_back(r->index);
+      if (stalled < threshold(view)) continue;
+      Progress p = progress_of(view, *r, threshold(view));
+      TimeOut limit = time_out_of(view, *r);
+      double waited = view.ago(d.since_ns);
+      bool advances = p.advances();
+      Explanation e;
+      e.class_certainty = Certainty::kJudged;
+      std::string doing = p.innermost.empty() ? "" : " in " + p.innermost;
+      e.summary = "rank " + std::to_string(rank) + (advances ? " is still busy" : p.known ? " is stuck" : " is") + " on the host" + doing +
+                  " while " + job::ranks_text(d.waiting) + " wait for it in " + call_at(d) + " (" + seconds_text(waited) + ")";
+      e.evidence = evidence_of_progress(p);
+      e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) + " left until the framework's time-out of " +
+                           seconds_text(limit.seconds) + " (" + limit.source + ")");
+      e.evidence.push_back("judged by the stall threshold of " + seconds_text(threshold(view)) + " (DSHANG_STALL_AFTER)");
+      e.fix = fixes_for(p, advances);
+      Finding f = finding_of(view, d, "host-stall", std::move(e));
+      bool long_wait = waited >= std::min(limit.seconds / 2, 10 * threshold(view));
+      f.severity = advances ? (long_wait ? Severity::kWarning : Severity::kInfo) : p.known ? Severity::kHang : Severity::kWarning;
+      f.certainty = Certainty::kJudged;
+      f.suspects = {rank};
+      f.origin.reset();
+      work.findings.push_back(std::move(f));
+      work.explained[i] = true;
+    }
+  }
+}
+
+}  // namespace
+
+DSHANG_DETECTOR(40, "host-stall", run);
+
+}  // namespace dshang::detect

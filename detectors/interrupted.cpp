@@ -1,0 +1,39 @@
+// interrupted: ranks that were asked to stop (Ctrl-C, scancel, pre-emption) with nothing wrong before.
+#include <algorithm>
+
+#include "detectors/ended.h"
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+void run(Work& work) {
+  if (!work.findings.empty()) return;  // after a first finding such endings are its consequences
+  std::vector<Ended> all = endings(work.view);
+  std::vector<Rank> stopped, gone;
+  std::uint64_t first_ns = 0;
+  std::string how;
+  for (const Ended& ended : all) {
+    gone.push_back(ended.rank->rank);
+    if (!ended.interrupted() || had_cause_before(work, ended)) continue;
+    stopped.push_back(ended.rank->rank);
+    if (!first_ns) first_ns = ended.death.time_ns, how = ended.text();
+  }
+  if (stopped.empty()) return;
+  std::sort(stopped.begin(), stopped.end());
+  Finding f;
+  f.type = "interrupted";
+  f.severity = Severity::kInfo;
+  f.certainty = f.class_certainty = Certainty::kProven;
+  f.at = work.view.seconds(first_ns);
+  f.summary = "the job was stopped from outside: " + job::ranks_text(stopped) + " " + how + "; nothing was wrong before";
+  f.evidence = {"ended on request: " + job::ranks_text(stopped)};
+  work.findings.push_back(std::move(f));
+  explain_missing(work, gone);
+}
+
+}  // namespace
+
+DSHANG_DETECTOR(30, "interrupted", run);
+
+}  // namespace dshang::detect

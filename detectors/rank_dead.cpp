@@ -1,0 +1,102 @@
+// rank-dead: a process gone by a signal or a non-zero status; early-return for one that ended normally while the others
+// wait for it.
+//
+// The first death is the cause; those that follow it (a launcher stops the rest) are its consequences.  Ranks that were
+// asked to stop (interrupted.cpp) are taken for dead only when others still wait a stall threshold later.
+#include <algorithm>
+
+#include "detectors/ended.h"
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+constexpr std::uint64_t kTogetherNs = 1'000'000'000;  // deaths within this time have one cause
+
+bool counts(const JobView& view, const Ended& ended, const std::optional<Victims>& victims) {
+  if (ended.normal()) return victims.has_value();
+  if (!ended.interrupted()) return true;
+  return victims && view.ago(ended.death.time_ns) >= view.params().stall_after;
+}
+
+void add_last_exception(const JobView& view, const job::RankView& rank, Finding& finding) {
+  const auto& exceptions = rank.records().exceptions;
+  if (exceptions.empty()) return;
+  const job::Exception& last = exceptions.at(exceptions.end() - 1);
+  std::string text = view.names().text(last.type) + ": " + view.names().text(last.message);
+  if (last.site) text += " at " + view.names().place_text(view.names().place_of(last.site));
+  finding.evidence.push_back("last exception of rank " + std::to_string(rank.rank) + ": " + text);
+}
+
+std::optional<std::size_t> allocation_failure_of(const Work& work, Rank rank) {
+  for (std::size_t i = 0; i < work.findings.size(); ++i) {
+    const Finding& f = work.findings[i];
+    if (f.type == "alloc-failed" && std::count(f.suspects.begin(), f.suspects.end(), rank)) return i;
+  }
+  return std::nullopt;
+}
+
+Finding make_finding(Work& work, const std::vector<Ended>& together, const std::optional<Victims>& victims) {
+  const JobView& view = work.view;
+  const Ended& first = together.front();
+  Finding f;
+  f.type = first.normal() ? "early-return" : "rank-dead";
+  f.severity = victims ? Severity::kHang : Severity::kError;
+  bool proven = first.death.known != job::EndingKnown::kNo;
+  f.certainty = f.class_certainty = proven ? Certainty::kProven : Certainty::kJudged;
+  for (const Ended& ended : together) f.suspects.push_back(ended.rank->rank);
+  std::sort(f.suspects.begin(), f.suspects.end());
+  f.at = view.seconds(first.death.time_ns);
+  if (victims) place_at(view, *victims, f);
+  f.summary = "rank " + std::to_string(first.rank->rank) + " " + first.text();
+  if (together.size() > 1) f.summary += ", and so did " + std::to_string(together.size() - 1) + " more within a second";
+  if (victims) {
+    f.summary += " after call " + std::to_string(victims->last_of_ended) + " of " + victims->comm->name + "; " +
+                 job::ranks_text(victims->ranks) + " wait for it in call " + std::to_string(victims->call);
+  }
+  for (const Ended& ended : together) {
+    f.evidence.push_back("rank " + std::to_string(ended.rank->rank) + " (pid " + std::to_string(ended.rank->records().pid) + ") " +
+                         ended.text());
+    add_last_exception(view, *ended.rank, f);
+  }
+  if (!f.step && first.rank->records().step != job::kNoStep) f.step = first.rank->records().step;
+  f.consequence_of = allocation_failure_of(work, first.rank->rank);
+  if (first.normal()) {
+    f.fix = {"Let every rank make the same number of steps and leave the training loop together: equal numbers of batches "
+             "(`drop_last=True`), or an all-reduced stop flag.",
+             "If a rank ends on purpose, end the others with it."};
+  } else if (first.death.known == job::EndingKnown::kNo || (first.death.by_signal && first.death.code == 9)) {
+    f.fix = {"Look for the kernel's OOM killer (`dmesg`, the cgroup's memory.events) and for whoever sent SIGKILL: host memory of "
+             "the node is the usual cause.",
+             "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
+  } else {
+    f.fix = {"Read this rank's own output first: what it printed last is the cause, the time-out of the others is not.",
+             "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
+  }
+  return f;
+}
+
+void run(Work& work) {
+  const JobView& view = work.view;
+  std::vector<Ended> all = endings(view);
+  std::vector<Rank> gone;
+  for (const Ended& ended : all) gone.push_back(ended.rank->rank);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::optional<Victims> victims = victims_of(view, *all[i].rank);
+    if (!counts(view, all[i], victims) || had_cause_before(work, all[i])) continue;
+    std::vector<Ended> together = {all[i]};
+    for (std::size_t j = i + 1; j < all.size() && !all[i].normal(); ++j) {
+      bool soon = all[j].death.time_ns - all[i].death.time_ns <= kTogetherNs;
+      if (soon && !all[j].normal() && !all[j].interrupted() && !victims_of(view, *all[j].rank)) together.push_back(all[j]);
+    }
+    work.findings.push_back(make_finding(work, together, victims));
+    explain_missing(work, gone);
+    return;  // the later ones follow from it
+  }
+}
+
+}  // namespace
+
+DSHANG_DETECTOR(20, "rank-dead", run);
+
+}  // namespace dshang::detect

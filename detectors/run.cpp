@@ -1,0 +1,91 @@
+#include "detectors/run.h"
+
+#include <algorithm>
+#include <string>
+
+#include "detectors/registry.h"
+
+namespace dshang::detect {
+namespace {
+
+std::vector<std::string> not_checked(const JobView& view) {
+  std::vector<std::string> lines;
+  for (const job::CommView& comm : view.comms) {
+    if (comm.complete() || comm.size <= 0) continue;
+    lines.push_back("communicator " + comm.name + ": heard from " + std::to_string(comm.members.size()) + " of its " +
+                    std::to_string(comm.size) + " ranks; nothing rests on the absence of the others");
+  }
+  auto heard = static_cast<std::int32_t>(view.ranks.size());
+  if (view.world_size > heard && heard > 0) {
+    lines.push_back(std::to_string(view.world_size - heard) + " of " + std::to_string(view.world_size) +
+                    " ranks were not heard from (another node, another network namespace, or not preloaded)");
+  }
+  for (const job::RankView& rank : view.ranks) {
+    const job::RankRecords& records = rank.records();
+    std::string name = "rank " + std::to_string(rank.rank) + ": ";
+    if (records.dropped_sites) lines.push_back(name + std::to_string(records.dropped_sites) + " call sites were dropped (table full)");
+    if (records.dropped_strings) lines.push_back(name + std::to_string(records.dropped_strings) + " names were dropped (table full)");
+    if (records.dropped_comms) lines.push_back(name + std::to_string(records.dropped_comms) + " communicators were dropped (table full)");
+    if (records.dropped_threads) lines.push_back(name + std::to_string(records.dropped_threads) + " threads were dropped (table full)");
+    if (records.python == 2) lines.push_back(name + "Python call sites are off");
+  }
+  return lines;
+}
+
+// The cause first: severity, then causes before consequences, then time.
+void put_in_order(std::vector<Finding>& findings) {
+  std::vector<std::size_t> order(findings.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  auto rank_of = [&](std::size_t i) {
+    const Finding& f = findings[i];
+    int severity = f.consequence_of ? 0 : static_cast<int>(f.severity);
+    for (const Finding& other : findings) {
+      // A cause is as important as what follows from it.
+      if (other.consequence_of == i) severity = std::max(severity, static_cast<int>(other.severity));
+    }
+    return severity;
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    int ra = rank_of(a), rb = rank_of(b);
+    return ra != rb ? ra > rb : findings[a].at < findings[b].at;
+  });
+  std::vector<std::size_t> place(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
+  std::vector<Finding> sorted;
+  for (std::size_t i : order) sorted.push_back(std::move(findings[i]));
+  for (Finding& f : sorted) {
+    if (f.consequence_of) f.consequence_of = place[*f.consequence_of];
+  }
+  findings = std::move(sorted);
+}
+
+}  // namespace
+
+std::vector<Explainer>& Registry::explainers() {
+  static std::vector<Explainer> all;
+  return all;
+}
+
+std::vector<Detector>& Registry::detectors() {
+  static std::vector<Detector> all;
+  return all;
+}
+
+job::Analysis analyse(const job::Job& job) {
+  auto by_order = [](const auto& a, const auto& b) { return a.order < b.order; };
+  std::sort(Registry::explainers().begin(), Registry::explainers().end(), by_order);
+  std::sort(Registry::detectors().begin(), Registry::detectors().end(), by_order);
+  JobView view = job::make_view(job);
+  Work work{view, {}, {}, {}, {}};
+  for (const job::CommView& comm : view.comms) {
+    if (std::optional<Divergence> d = job::find_divergence(view, comm)) work.divergences.push_back(std::move(*d));
+  }
+  std::stable_sort(work.divergences.begin(), work.divergences.end(),
+                   [](const Divergence& a, const Divergence& b) { return a.since_ns < b.since_ns; });
+  work.explained.assign(work.divergences.size(), false);
+  for (const Detector& detector : Registry::detectors()) detector.run(work);
+  put_in_order(work.findings);
+  return {std::move(work.findings), not_checked(view), std::move(work.wants_stacks)};
+}
+
+}  // namespace dshang::detect

@@ -1,0 +1,35 @@
+// uneven-steps: a rank ran out of batches, or made one step more, while the others did not.
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+using job::Story;
+using job::Token;
+
+std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  bool exhausted = story.loop_ended || (!story.next.empty() && story.next[0].kind == Token::Kind::kLoopEnd);
+  bool other_exhausted = !story.expected.empty() && story.expected[0].kind == Token::Kind::kLoopEnd;
+  bool one_more = !story.next.empty() && story.next[0].kind == Token::Kind::kStep && !story.expected.empty() && other_exhausted;
+  if (!exhausted && !one_more) return std::nullopt;
+  Explanation e;
+  e.class_certainty = Certainty::kProven;
+  e.summary = who(d) + (exhausted ? " has no more batches while the others begin another step"
+                                  : " began another step while the others have no more batches") +
+              step_text(d) + "; all wait in " + call_at(d);
+  if (exhausted && !story.next.empty() && story.next[0].visit && story.next[0].visit->detail) {
+    e.evidence.push_back("length of its loader: " + view.names().text(story.next[0].visit->detail));
+  }
+  e.fix = {
+      "Give every rank the same number of batches: DistributedSampler with `drop_last=True`, or pad the shorter ranks.",
+      "Stop all ranks together: all-reduce (MIN) a `has_batch` flag before each step.",
+  };
+  return e;
+}
+
+}  // namespace
+
+DSHANG_EXPLAINER(6, "uneven-steps", explain);
+
+}  // namespace dshang::detect

@@ -1,0 +1,200 @@
+#include "detectors/words.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace dshang::detect {
+namespace {
+
+using job::Story;
+using job::Token;
+
+template <typename... Args>
+std::string format(const char* pattern, Args... args) {
+  char text[256];
+  std::snprintf(text, sizeof text, pattern, args...);
+  return text;
+}
+
+std::string side_text(const job::Side& side) {
+  std::string text = job::ranks_text(side.ranks) + ": " + call_text(side);
+  if (side.step) text += ", step " + std::to_string(*side.step);
+  if (side.phase) text += ", " + *side.phase;
+  if (side.module) text += ", module " + *side.module;
+  if (side.site) text += ", at " + *side.site;
+  return text;
+}
+
+std::string token_text(const JobView& view, const Token& token) {
+  const job::Names& names = view.names();
+  switch (token.kind) {
+    case Token::Kind::kStep:
+      return "the next step" + (token.visit->step == job::kNoStep ? "" : " (step " + std::to_string(token.visit->step) + ")");
+    case Token::Kind::kPhase: return names.text(token.phase);
+    case Token::Kind::kModule: return "module " + names.text(token.module) + (token.phase ? " in " + names.text(token.phase) : "");
+    case Token::Kind::kLoopEnd: return "the end of its data";
+    case Token::Kind::kTeardown: return "its teardown";
+    case Token::Kind::kCall: break;
+  }
+  std::string text = token.phase ? "a call in " + names.text(token.phase) : std::string("a call");
+  return token.module ? text + " of module " + names.text(token.module) : text;
+}
+
+}  // namespace
+
+std::string call_text(const job::Side& side) {
+  std::string text = side.op.value_or("call");
+  if (side.count) text += " of " + std::to_string(*side.count);
+  if (side.dtype) text += " " + *side.dtype;
+  if (side.reduce_op && *side.reduce_op != "sum" && *side.reduce_op != "avg") text += " " + *side.reduce_op;
+  if (side.root) text += " from root " + std::to_string(*side.root);
+  return text;
+}
+
+std::string call_at(const Divergence& d) {
+  return "call " + std::to_string(d.visible.call) + " of " + d.comm->name;
+}
+
+std::string modules_text(const JobView& view, const job::Tokens& tokens) {
+  std::vector<std::string> names;
+  for (const Token& token : tokens) {
+    const std::string& name = view.names().text(token.module);
+    if (name.empty()) continue;
+    bool inside = std::any_of(names.begin(), names.end(), [&](const std::string& outer) {
+      return name == outer || (name.size() > outer.size() && name.compare(0, outer.size() + 1, outer + ".") == 0);
+    });
+    if (!inside) names.push_back(name);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < 4; ++i) text += (i ? ", " : "") + names[i];
+  if (names.size() > 4) text += " and " + std::to_string(names.size() - 4) + " more";
+  return text;
+}
+
+std::string place_text(const JobView& view, const Token& token) { return view.names().place_text(token.place); }
+
+std::string step_text(const Divergence& d) { return d.step ? " in step " + std::to_string(*d.step) : ""; }
+
+std::string bytes_text(std::uint64_t bytes) {
+  if (bytes == flight::kUnknownBytes) return "an unknown number of bytes";
+  static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
+  return value == std::floor(value) ? format("%.0f %s", value, kUnits[unit]) : format("%.1f %s", value, kUnits[unit]);
+}
+
+std::string seconds_text(double seconds) {
+  if (seconds < 10) return format("%.1f s", seconds);
+  if (seconds < 600) return format("%.0f s", seconds);
+  return format("%.0f min", seconds / 60);
+}
+
+std::string who(const Divergence& d) {
+  if (!d.suspects.empty()) return job::ranks_text(d.suspects);
+  return d.told_of >= 0 ? "one side (rank " + std::to_string(d.told_of) + ")" : "one side";
+}
+
+std::string others(const Divergence& d) {
+  std::vector<Rank> rest;
+  for (Rank rank : d.comm->ranks()) {
+    if (!std::count(d.suspects.begin(), d.suspects.end(), rank)) rest.push_back(rank);
+  }
+  return d.suspects.empty() ? "the others" : job::ranks_text(rest);
+}
+
+std::string went_on(const JobView& view, const Divergence& d) {
+  if (d.story.next.empty()) return {};
+  std::string text = who(d) + " went on with " + token_text(view, d.story.next[0]);
+  if (std::string at = place_text(view, d.story.next[0]); !at.empty()) text += " (" + at + ")";
+  if (d.story.expected.empty()) return text;
+  text += ", the others with " + token_text(view, d.story.expected[0]);
+  if (std::string at = place_text(view, d.story.expected[0]); !at.empty()) text += " (" + at + ")";
+  return text;
+}
+
+std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
+  std::vector<std::string> lines;
+  const bool arguments = d.visible.kind == job::Visible::Kind::kArguments;
+  std::string first = arguments ? "arguments first differ at " + call_at(d) : job::ranks_text(d.waiting) + " wait in " + call_at(d);
+  if (!d.missing.empty()) first += "; " + job::ranks_text(d.missing) + " have not made it (last call " +
+                                   std::to_string(d.visible.call - 1) + ")";
+  lines.push_back(first);
+  for (const job::Side& side : d.sides) lines.push_back(side_text(side));
+  if (std::string text = went_on(view, d); !text.empty()) lines.push_back(text);
+  if (d.origin && *d.origin < d.visible.call) {
+    job::Seq last = d.visible.call - 1;
+    lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": calls " + std::to_string(*d.origin) + " to " +
+                    std::to_string(last) + " had equal arguments and were paired for different purposes; what they moved is wrong");
+  } else if (d.ambiguous_from) {
+    lines.push_back("calls " + std::to_string(d.ambiguous_from) + " to " + std::to_string(d.visible.call - 1) +
+                    " have equal arguments: without call sites or module visits it cannot be told whether they were meant "
+                    "for each other, so their data may be wrong");
+  }
+  return lines;
+}
+
+Finding finding_of(const JobView& view, const Divergence& d, const char* type, Explanation explanation) {
+  Finding finding;
+  finding.type = type;
+  finding.severity = Severity::kHang;
+  finding.certainty = d.visible.kind == job::Visible::Kind::kArguments ? Certainty::kProven : Certainty::kJudged;
+  finding.class_certainty = explanation.class_certainty;
+  finding.summary = std::move(explanation.summary);
+  finding.suspects = d.suspects;
+  for (Rank rank : d.waiting) {
+    if (!std::count(d.suspects.begin(), d.suspects.end(), rank)) finding.waiting.push_back(rank);
+  }
+  finding.comm = d.comm->name;
+  finding.comm_ranks = d.comm->ranks();
+  finding.call = d.visible.call;
+  finding.origin = d.origin;
+  finding.agreed_until = d.agreed_until;
+  finding.sides = d.sides;
+  finding.step = d.step;
+  finding.evidence = evidence_of(view, d);
+  finding.evidence.insert(finding.evidence.end(), explanation.evidence.begin(), explanation.evidence.end());
+  finding.fix = std::move(explanation.fix);
+  finding.at = view.seconds(d.since_ns);
+  return finding;
+}
+
+std::vector<Rank> alive(const JobView& view, const std::vector<Rank>& ranks) {
+  std::vector<Rank> living;
+  for (Rank rank : ranks) {
+    const job::RankView* r = view.by_rank(rank);
+    if (r && r->alive()) living.push_back(rank);
+  }
+  return living;
+}
+
+std::uint64_t last_activity(const JobView&, const job::RankView& rank) {
+  const auto& calls = rank.records().calls;
+  const auto& visits = rank.records().visits;
+  std::uint64_t newest = rank.records().start_ns;
+  if (!calls.empty()) {
+    const job::Call& last = calls.at(calls.end() - 1);
+    newest = std::max({newest, last.enter_ns, last.return_ns, last.done_ns});
+  }
+  if (!visits.empty()) newest = std::max(newest, visits.at(visits.end() - 1).time_ns);
+  return newest;
+}
+
+std::uint64_t idle_since(const JobView& view, const job::RankView& rank) {
+  const auto& calls = rank.records().calls;
+  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
+    if (!calls.at(n).torn && job::is_outstanding(calls.at(n))) return 0;
+  }
+  return last_activity(view, rank);
+}
+
+bool has_modules(const job::Tokens& tokens) {
+  return std::any_of(tokens.begin(), tokens.end(), [](const Token& t) { return t.module != 0; });
+}
+
+bool in_phase(const JobView& view, const job::Tokens& tokens, bool (*is_phase)(std::string_view)) {
+  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& t) { return is_phase(view.names().text(t.phase)); });
+}
+
+}  // namespace dshang::detect

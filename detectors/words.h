@@ -1,0 +1,40 @@
+// Sentences that several detectors need.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "detectors/registry.h"
+
+namespace dshang::detect {
+
+std::string call_text(const job::Side& side);              // "all_gather of 4000 f32"
+std::string call_at(const Divergence& d);                  // "call 118 of world"
+std::string modules_text(const JobView& view, const job::Tokens& tokens);   // outermost names: "layers.3, layers.4"
+std::string place_text(const JobView& view, const job::Token& token);       // "train.py:12 forward", "" unknown
+std::string step_text(const Divergence& d);                // " in step 7", "" unknown
+std::string bytes_text(std::uint64_t bytes);               // "336 MiB"
+std::string seconds_text(double seconds);                  // "0.3 s", "12 s", "10 min"
+std::string who(const Divergence& d);                      // "rank 2", "ranks 0, 1"; for a tie "one side (rank 0)"
+std::string others(const Divergence& d);                   // members of the communicator that are no suspects
+
+// "Rank 2 went on with layer3 (model.py:31 forward)." from the story; empty when nothing is known.
+std::string went_on(const JobView& view, const Divergence& d);
+
+// What every divergence says of itself: sides, positions, what was paired wrongly.
+std::vector<std::string> evidence_of(const JobView& view, const Divergence& d);
+
+Finding finding_of(const JobView& view, const Divergence& d, const char* type, Explanation explanation);
+
+// Ranks in `ranks` that are alive.
+std::vector<Rank> alive(const JobView& view, const std::vector<Rank>& ranks);
+
+// When the rank last did something that was recorded (a call, a visit, a return from a call), 0 = never.
+std::uint64_t last_activity(const JobView& view, const job::RankView& rank);
+// The same for a rank without any outstanding call; 0 when one is outstanding.
+std::uint64_t idle_since(const JobView& view, const job::RankView& rank);
+
+bool has_modules(const job::Tokens& tokens);
+bool in_phase(const JobView& view, const job::Tokens& tokens, bool (*is_phase)(std::string_view));
+
+}  // namespace dshang::detect
