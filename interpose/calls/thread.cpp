@@ -1,0 +1,62 @@
+#include "interpose/calls/thread.h"
+
+#include <errno.h>
+#include <time.h>
+
+#include "core/rank/context.h"
+
+namespace dshang::interpose::calls {
+namespace {
+
+std::uint32_t names[kRows];  // written before the flight memory is published
+
+flight::ThreadEntry* entry_of_this_thread(const flight::Writer& writer) {
+  std::uint32_t index = thread_index(writer);
+  return index < flight::kThreadEntries ? &writer.thread_entry(index) : nullptr;
+}
+
+}  // namespace
+
+thread_local constinit Thread this_thread{};
+std::atomic<std::uint32_t> wakings{0};
+
+HostErrno::HostErrno() : where_(&errno), value_(errno) {}
+HostErrno::~HostErrno() { *where_ = value_; }
+void HostErrno::before_real() const { *where_ = value_; }
+void HostErrno::after_real() { value_ = *where_; }
+
+std::uint64_t now_ns() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return std::uint64_t(t.tv_sec) * 1000000000u + std::uint64_t(t.tv_nsec);
+}
+
+std::uint32_t thread_index(const flight::Writer& writer) {
+  Thread& thread = this_thread;
+  std::uint32_t waking = wakings.load(std::memory_order_relaxed);
+  if (thread.waking != waking) [[unlikely]] {
+    thread.index = rank::thread_index(writer, flight::kThreadCalls);
+    thread.waking = waking;
+  }
+  return thread.index;
+}
+
+void inside(const flight::Writer& writer, Row row, std::uint64_t since_ns) {
+  flight::ThreadEntry* entry = entry_of_this_thread(writer);
+  if (!entry) return;
+  entry->inside_since_ns.store(since_ns, std::memory_order_relaxed);
+  entry->inside.store(names[index(row)], std::memory_order_release);
+}
+
+void outside(const flight::Writer& writer, std::uint64_t now) {
+  flight::ThreadEntry* entry = entry_of_this_thread(writer);
+  if (!entry) return;
+  entry->inside.store(0, std::memory_order_relaxed);
+  entry->last_ns.store(now, std::memory_order_relaxed);
+}
+
+void intern_names(const flight::Writer& writer) {
+  for (unsigned row = 0; row < kRows; ++row) names[row] = writer.string(row_info::kTable[row].name);
+}
+
+}  // namespace dshang::interpose::calls

@@ -1,0 +1,102 @@
+// The wrappers of the CUDA runtime: one for each row of cuda.def, made by the row's kind.
+#include "interpose/wrappers/wrapper.h"
+
+namespace dshang::interpose {
+namespace {
+
+using namespace abi;
+using calls::Entry;
+using calls::this_thread;
+using flight::MemoryKind;
+using runtime::WakeReason;
+
+constexpr CudaResult kNoFunction = CudaResult::kNotSupported;
+
+// Says for as long as it lives which function this thread is in: cudaFree and its like wait for the device.
+class Inside {
+ public:
+  Inside(const flight::Writer* writer, Row row) : writer_(writer) {
+    if (writer_) calls::inside(*writer_, row, calls::now_ns());
+  }
+  ~Inside() {
+    if (writer_) calls::outside(*writer_, calls::now_ns());
+  }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+
+ private:
+  const flight::Writer* writer_;
+};
+
+template <Row R>
+CudaResult allocate(Stay& stay, void* real, auto where, Bytes bytes, auto... rest) {
+  constexpr MemoryKind kKind = info(R).memory;
+  CudaResult result = stay.call<CudaResult>(real, where, bytes, rest...);
+  if (result != CudaResult::kSuccess) {
+    runtime::allocation_failed(kKind, static_cast<std::size_t>(bytes), static_cast<int>(result));
+  } else if constexpr (info(R).kind == Kind::kRegister) {
+    runtime::allocated(kKind, where, static_cast<std::size_t>(bytes));
+  } else if (where && *where) {
+    runtime::allocated(kKind, *where, static_cast<std::size_t>(bytes));
+  }
+  return result;
+}
+
+template <Row R>
+CudaResult release(Stay& stay, void* real, Pointer address, auto... rest) {
+  runtime::Freed freed;
+  if (address) freed = runtime::freed(info(R).memory, address);
+  CudaResult result = stay.call<CudaResult>(real, address, rest...);
+  if (result != CudaResult::kSuccess && freed.bytes) runtime::restored(freed, address);
+  return result;
+}
+
+template <Row R>
+CudaResult entry_point(Stay& stay, void* real, const char* name, PointerOut function, auto... rest) {
+  CudaResult result = stay.call<CudaResult>(real, name, function, rest...);
+  if (result == CudaResult::kSuccess && name && function && *function) {
+    *function = runtime::replace_driver_entry(name, *function);
+  }
+  return result;
+}
+
+constexpr bool wakes(Row row) {
+  MemoryKind kind = info(row).memory;
+  return info(row).kind == Kind::kAllocate &&
+         (kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged);
+}
+
+template <Row R, typename... P>
+CudaResult wrapped(const Entry& here, P... p) {
+  constexpr Kind kind = info(R).kind;
+  if constexpr (kind == Kind::kSetDevice) wake_for(WakeReason::kSetDevice);
+  if constexpr (wakes(R)) wake_for(WakeReason::kAllocation);
+  Stay stay(this_thread.cuda, here);
+  void* real = resolve::by_caller(R, here.caller).function;
+  if (!real) return missing<R>(kNoFunction);
+  if (stay.nested() || runtime::disabled()) return stay.call<CudaResult>(real, p...);
+  if constexpr (kind == Kind::kAllocate || kind == Kind::kRegister) {
+    Inside inside(stay.writer, R);
+    return allocate<R>(stay, real, p...);
+  } else if constexpr (kind == Kind::kFree) {
+    Inside inside(stay.writer, R);
+    return release<R>(stay, real, p...);
+  } else if constexpr (kind == Kind::kEntryPoint) {
+    return entry_point<R>(stay, real, p...);
+  } else if constexpr (kind == Kind::kGraphLaunch) {
+    CudaResult result = stay.call<CudaResult>(real, p...);
+    if (stay.writer && result == CudaResult::kSuccess) runtime::graph_launched();
+    return result;
+  } else {
+    return stay.call<CudaResult>(real, p...);
+  }
+}
+
+}  // namespace
+
+#define DSHANG_ROW(name, result, parameters, kind, memory) \
+  DSHANG_WRAPPER(name, result, parameters) { return wrapped<Row::name>(DSHANG_HERE DSHANG_ARGUMENTS parameters); }
+#include "interpose/symbols/cuda.def"
+#undef DSHANG_ROW
+
+}  // namespace dshang::interpose

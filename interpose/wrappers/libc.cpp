@@ -1,0 +1,41 @@
+// The wrappers of libc: one for each row of libc.def.  They record how the process ends and do not return.
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "interpose/wrappers/wrapper.h"
+
+namespace dshang::interpose {
+namespace {
+
+// The real function is missing only where the process has no dlsym: what it would do, by system calls.
+[[noreturn]] void end_without_libc(flight::EndingKind kind, int code) {
+  if (kind == flight::EndingKind::kAbort) {
+    struct sigaction action {};
+    action.sa_handler = SIG_DFL;
+    for (int attempt = 0; attempt < 2; ++attempt) {  // first the host's handler, as abort() does
+      syscall(SYS_tgkill, getpid(), static_cast<pid_t>(syscall(SYS_gettid)), SIGABRT);
+      sigaction(SIGABRT, &action, nullptr);
+    }
+    code = 127;
+  }
+  for (;;) syscall(SYS_exit_group, code);
+}
+
+template <Row R, typename... P>
+[[noreturn]] void wrapped(const calls::Entry& here, P... p) {
+  constexpr flight::EndingKind kKind = info(R).ending;
+  int code = kKind == flight::EndingKind::kAbort ? SIGABRT : (0 + ... + p);
+  if (!runtime::disabled()) runtime::ending(kKind, code);
+  if (auto real = reinterpret_cast<void (*)(P...)>(resolve::by_caller(R, here.caller).function)) real(p...);
+  end_without_libc(kKind, code);
+}
+
+}  // namespace
+
+#define DSHANG_ROW(name, result, parameters, kind, ending) \
+  DSHANG_WRAPPER(name, result, parameters) { wrapped<Row::name>(DSHANG_HERE DSHANG_ARGUMENTS parameters); }
+#include "interpose/symbols/libc.def"
+#undef DSHANG_ROW
+
+}  // namespace dshang::interpose
