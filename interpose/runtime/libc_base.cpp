@@ -2,8 +2,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -21,8 +19,6 @@
 #define DSHANG_BASE(name) __asm__(".symver dshang_base_" #name ", " #name "@" DSHANG_FIRST_GLIBC)
 
 extern "C" {
-[[gnu::weak]] int dshang_base_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-[[gnu::weak]] int dshang_base_pthread_detach(pthread_t);
 [[gnu::weak]] void* dshang_base_dlsym(void*, const char*);
 [[gnu::weak]] void* dshang_base_dlopen(const char*, int);
 [[gnu::weak]] int dshang_base_dladdr(const void*, Dl_info*);
@@ -31,28 +27,15 @@ extern "C" {
 extern void* __dso_handle __attribute__((visibility("hidden")));
 }
 
-DSHANG_BASE(pthread_create);
-DSHANG_BASE(pthread_detach);
 DSHANG_BASE(dlsym);
 DSHANG_BASE(dlopen);
 DSHANG_BASE(dladdr);
 
 namespace dshang::interpose::libc {
 
-bool start_thread(void* (*body)(void*), void* argument) {
-  if (!dshang_base_pthread_create || !dshang_base_pthread_detach) return false;
-  // The new thread inherits the mask: the host's signals never reach it, not even at its start.
-  sigset_t all, before;
-  sigfillset(&all);
-  sigprocmask(SIG_SETMASK, &all, &before);  // acts on the calling thread alone (glibc)
-  pthread_t thread;
-  bool started = dshang_base_pthread_create(&thread, nullptr, body, argument) == 0;
-  sigprocmask(SIG_SETMASK, &before, nullptr);
-  if (started) dshang_base_pthread_detach(thread);
-  return started;
+void* lookup(void* handle, const char* name) {
+  return dshang_base_dlsym ? dshang_base_dlsym(handle, name) : nullptr;
 }
-
-void* lookup(void* handle, const char* name) { return dshang_base_dlsym ? dshang_base_dlsym(handle, name) : nullptr; }
 
 void* loaded_library(const char* name) {
   return dshang_base_dlopen ? dshang_base_dlopen(name, RTLD_LAZY | RTLD_NOLOAD) : nullptr;
@@ -67,8 +50,6 @@ const char* object_of(const void* address) {
 bool at_fork(void (*prepare)(), void (*parent)(), void (*child)()) {
   return __register_atfork && __register_atfork(prepare, parent, child, __dso_handle) == 0;
 }
-
-std::uint32_t thread_id() { return static_cast<std::uint32_t>(syscall(SYS_gettid)); }
 
 int process_id() { return static_cast<int>(syscall(SYS_getpid)); }
 

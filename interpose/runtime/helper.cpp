@@ -1,0 +1,67 @@
+#include "interpose/runtime/helper.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "core/rank/base_libc.h"
+#include "core/rank/pyframes.h"
+#include "interpose/runtime/api.h"
+#include "interpose/runtime/log.h"
+#include "interpose/runtime/monitor_link.h"
+#include "interpose/runtime/not_intercepting.h"
+#include "interpose/runtime/process.h"
+
+namespace dshang::interpose::helper {
+namespace {
+
+constexpr int kArmEvery = 100, kLookEvery = 1000;  // ms
+
+MonitorLink link_to_monitor;
+
+// The kernel module's version, e.g. "570.86.15"; no file where there is no NVIDIA driver.
+void record_driver_version(const flight::Writer& writer) {
+  int fd = open("/sys/module/nvidia/version", O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return;
+  char text[64];
+  ssize_t length = read(fd, text, sizeof text - 1);
+  close(fd);
+  if (length <= 0) return;
+  text[length] = 0;
+  text[strcspn(text, "\n")] = 0;
+  writer.fact("version.driver", text);
+}
+
+void* run(void*) {
+  prctl(PR_SET_NAME, "dshang");
+  const flight::Writer writer = *runtime::recorder();
+  touch_flight_memory(process::awake().memory);
+  std::uint32_t own = writer.thread(rank::kernel_thread_id());
+  if (own < flight::kThreadEntries) writer.thread_entry(own).flags.fetch_or(flight::kThreadOwn);
+  record_driver_version(writer);
+  NotIntercepting not_intercepting(rank::now_ns());
+  bool armed = false;
+  for (;;) {
+    int wait = link_to_monitor.advance(writer, rank::now_ns());
+    int longest = armed ? kLookEvery : kArmEvery;
+    pollfd connection{link_to_monitor.descriptor(), POLLIN, 0};
+    int ready = poll(&connection, 1, wait < longest ? wait : longest);
+    if (ready > 0) link_to_monitor.receive(writer, rank::now_ns());
+    if (!armed) armed = rank::arm_python(writer);
+    not_intercepting.look(rank::now_ns());
+  }
+}
+
+}  // namespace
+
+void start() {
+  if (!rank::start_thread(run, nullptr)) {
+    DSHANG_LOG_ONCE("no helper thread could be started; nothing is reported for this rank, training goes on");
+  }
+}
+
+void fall_asleep() { link_to_monitor.forget(); }
+
+}  // namespace dshang::interpose::helper

@@ -1,0 +1,35 @@
+// The memory ledger's counters and its way into flight memory.  What the wrappers call is in api.h.
+//
+// Counted in static memory while the process is inert, in the flight memory's MemoryLive from the moment it
+// wakes.
+#pragma once
+
+#include <cstdint>
+
+#include "core/flight/writer.h"
+
+namespace dshang::interpose::memory {
+
+// Moves the counters into the flight memory; before the recorder is published.
+void wake(const flight::Writer& writer);
+
+// Takes in what threads counted in static memory while wake() ran; after the recorder is published.
+void settle();
+
+// A forked child starts from zero: the parent's allocations are not its own.  Async-signal-safe.
+void fall_asleep();
+
+// Closes the step before `new_step` by a MemoryStep record: live bytes, peaks and counts of that step.
+// Called by begin_step() through rank::step_listener.
+void memory_step(std::int64_t new_step);
+
+// Device memory made by cuMemCreate: counted until the handle is released and every mapping of it is gone.
+void physical_created(std::uint64_t handle, std::uint64_t bytes, bool on_device);
+void physical_mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle);
+
+// Before the real cuMemRelease and cuMemUnmap, since handle and addresses may be given out again at once.
+// These refuse only what was never made or mapped, which is unknown here too.
+void physical_released(std::uint64_t handle);
+void range_unmapped(std::uint64_t address, std::uint64_t bytes);
+
+}  // namespace dshang::interpose::memory

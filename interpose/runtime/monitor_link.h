@@ -1,0 +1,56 @@
+// The connection of this process to its node's monitor (core/flight/wire.h), and the monitor's life as seen
+// from here.
+//
+// Connects, starts a monitor where nobody listens, hands the flight memory over, answers requests, and does
+// it all again when the monitor dies.  Several ranks may start a monitor at once: one of them gets the
+// address, the others end. Bounded: waits between tries grow to 5 s; after kStarts starts in vain, or kDeaths
+// deaths within a minute each, it gives up with one line.  Recording goes on without it. Threads: the helper
+// thread; forget() in a forked child.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/flight/wire.h"
+#include "core/flight/writer.h"
+
+namespace dshang::interpose {
+
+class MonitorLink {
+ public:
+  static constexpr unsigned kStarts = 6, kDeaths = 5;
+
+  // What is due now; returns the milliseconds until something is due again.
+  int advance(const flight::Writer& writer, std::uint64_t now_ns);
+
+  // Descriptor to wait for, -1 = not connected.
+  int descriptor() const { return fd_.load(std::memory_order_relaxed); }
+
+  // It is readable or closed.
+  void receive(const flight::Writer& writer, std::uint64_t now_ns);
+
+  // A forked child: closes its copy of the connection.  Async-signal-safe.
+  void forget();
+
+ private:
+  enum class State { kApart, kGreeting, kWelcomed, kGivenUp };
+
+  void try_to_connect(const flight::Writer& writer, std::uint64_t now_ns);
+  void nobody_listens(std::uint64_t now_ns);
+  void greet(const flight::Writer& writer, int fd, std::uint64_t now_ns);
+  void apart(std::uint64_t now_ns, std::uint64_t wait_ms);
+  void lost(std::uint64_t now_ns);
+  void refused(const flight::Message& message, std::uint64_t now_ns);
+  void give_up(const char* why);
+
+  State state_ = State::kApart;
+  std::atomic<int> fd_{-1};
+  std::uint64_t next_try_ns_ = 0, wait_ms_ = 0;
+  std::uint64_t started_ns_ = 0;  // when a monitor was started last, 0 = never
+  std::uint64_t greeted_ns_ = 0, welcomed_ns_ = 0;
+  unsigned starts_ = 0;  // since the last welcome
+  unsigned deaths_ = 0;  // in a row
+  unsigned refusals_ = 0;
+};
+
+}  // namespace dshang::interpose

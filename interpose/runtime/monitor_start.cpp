@@ -1,0 +1,147 @@
+#include "interpose/runtime/monitor_start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/rank/param.h"
+#include "interpose/runtime/libc_base.h"
+
+DSHANG_PARAM(string, MONITOR, "", "path of a program",
+             "the dshang program that ranks start as their monitor; empty: the one beside libdshang.so");
+
+namespace dshang::interpose {
+namespace {
+
+constexpr std::size_t kPath = 4096;
+constexpr std::size_t kStack = 64 * 1024;
+
+// Reads hexadecimal digits and moves on behind them.
+std::uint64_t hexadecimal(const char** at) {
+  static const char kDigits[] = "0123456789abcdef";
+  std::uint64_t value = 0;
+  for (const char* digit; **at && (digit = strchr(kDigits, **at)); ++*at) {
+    value = value * 16 + static_cast<std::uint64_t>(digit - kDigits);
+  }
+  return value;
+}
+
+// The absolute path of the file mapped at `address`: the loader's own name for it may be relative to an older
+// directory.
+bool mapped_file(const void* address, char* path, std::size_t size) {
+  FILE* maps = fopen("/proc/self/maps", "re");
+  if (!maps) return false;
+  static char line[kPath + 128];
+  std::uint64_t wanted = reinterpret_cast<std::uint64_t>(address);
+  bool found = false;
+  while (!found && fgets(line, sizeof line, maps)) {
+    const char* at = line;
+    std::uint64_t low = hexadecimal(&at);
+    if (*at == '-') ++at;
+    std::uint64_t high = hexadecimal(&at);
+    const char* file = strchr(line, '/');
+    if (wanted < low || wanted >= high || !file) continue;
+    std::size_t length = strcspn(file, "\n");
+    if (length >= size) break;
+    memcpy(path, file, length);
+    path[length] = 0;
+    found = true;
+  }
+  fclose(maps);
+  return found;
+}
+
+bool beside_library(char* path, std::size_t size) {
+  const void* own = reinterpret_cast<const void*>(&beside_library);
+  const char* library = libc::object_of(own);
+  if (library && *library == '/' && strlen(library) < size) {
+    strcpy(path, library);
+  } else if (!mapped_file(own, path, size)) {
+    return false;
+  }
+  char* slash = strrchr(path, '/');
+  if (!slash || static_cast<std::size_t>(slash - path) + sizeof "/dshang" > size) return false;
+  strcpy(slash, "/dshang");
+  return access(path, X_OK) == 0;
+}
+
+struct Start {
+  const char* program;
+  char* const* arguments;
+  char* const* environment;
+  int error;
+};
+
+int spawn(Start* start) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  pid_t pid;
+  int error = posix_spawn(&pid, start->program, &files, &attributes, start->arguments, start->environment);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return error;
+}
+
+// A process between this one and the monitor, in this one's memory like a child of vfork(); it ends at once,
+// and the monitor is an orphan.
+int between(void* argument) {
+  Start* start = static_cast<Start*>(argument);
+  start->error = spawn(start);
+  return 0;
+}
+
+}  // namespace
+
+const char* monitor_program() {
+  const char* named = param_MONITOR.value();
+  if (*named) return named;
+  static char path[kPath];
+  static bool searched = false, found = false;
+  if (!searched) {
+    searched = true;
+    found = beside_library(path, sizeof path);
+  }
+  return found ? path : nullptr;
+}
+
+int start_monitor(const char* program, std::uint64_t job, char* const* environment) {
+  char digits[24];
+  snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(job));
+  char name[] = "dshang", verb[] = "monitor", option[] = "--job";
+  char* arguments[] = {name, verb, option, digits, nullptr};
+  Start start{program, arguments, environment, 0};
+  void* stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  if (stack == MAP_FAILED) return errno;
+  // Without an exit signal: the host is sent no SIGCHLD, and only a wait with __WALL sees it.
+  int pid = clone(between, static_cast<char*>(stack) + kStack, CLONE_VM | CLONE_VFORK, &start);
+  int error = pid < 0 ? errno : 0;
+  if (pid > 0) {
+    while (waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+    error = start.error;
+  }
+  munmap(stack, kStack);
+  return error;
+}
+
+}  // namespace dshang::interpose

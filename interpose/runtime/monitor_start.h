@@ -1,0 +1,19 @@
+// Starts the monitor of this node: `dshang monitor --job <16 hex digits>`.
+//
+// The program is DSHANG_MONITOR's, else the one beside libdshang.so.  Started by posix_spawn, never by fork:
+// a fork of a large process stalls it and runs foreign handlers.  It is no child of this process: its end
+// sends no SIGCHLD here and no wait() of the host meets it. Threads: the helper thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace dshang::interpose {
+
+// Path of the program, found once; null = there is none.
+const char* monitor_program();
+
+// Starts it with the given environment.  0 = started (whether it lives is seen at its socket), else an errno.
+int start_monitor(const char* program, std::uint64_t job, char* const* environment);
+
+}  // namespace dshang::interpose
