@@ -1,0 +1,2 @@
+def backward(*_):
+    pass

@@ -1,0 +1,2 @@
+def destroy_process_group(group=None):
+    pass
