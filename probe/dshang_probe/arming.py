@@ -88,7 +88,7 @@ class Arming:
 
     def _end(self):
         if self.done:
-            self.probe.native.teardown()
+            self.probe.native.teardown(1)
 
     def undo(self):
         self.done = False

@@ -43,7 +43,7 @@ class Training:
         def make(original):
             def destroy_process_group(group=None, *args, **kwargs):
                 if group is None:
-                    guarded("teardown", native.teardown)
+                    guarded("teardown", native.teardown, 0)
                 return original(group, *args, **kwargs)
             return destroy_process_group
         self.probe.patches.replace(module, "destroy_process_group", make, optional=True)

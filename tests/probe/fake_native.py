@@ -51,8 +51,8 @@ class FakeNative:
     def trace_mode(self, mode):
         self._say("trace_mode", self.texts[mode])
 
-    def teardown(self):
-        self._say("teardown")
+    def teardown(self, last):
+        self._say("teardown", last)
 
     def memory(self, reserved, allocated):
         self._say("memory", reserved, allocated)

@@ -63,7 +63,7 @@ def test_fsdp2_backward_visits(plain):
     names = [("FSDPModel", "forward"), ("FSDPModel.first", "forward"), ("FSDPModel.second", "forward")]
     assert visits[:3] == names, visits
     assert ("FSDPModel.second", "backward") in visits and ("FSDPModel.first", "backward") in visits
-    assert ("teardown",) in said
+    assert ("teardown", 0) in said
 
 
 def test_a_compiled_model_has_the_same_graphs(plain, unobserved):
@@ -82,7 +82,7 @@ def test_an_uncaught_exception_prints_as_before(plain, unobserved):
 def test_an_uncaught_exception_is_recorded(plain, unobserved):
     [exception] = [what for what in plain["at_end"][0] if what[0] == "exception"]
     assert exception[1:3] == ["RuntimeError", "the end"] and exception[3].endswith("plain_torch.py")
-    assert plain["at_end"][0][-1] == ["teardown"] and unobserved["at_end"] == [[]]
+    assert plain["at_end"][0][-1] == ["teardown", 1] and unobserved["at_end"] == [[]]
 
 
 @pytest.fixture(scope="module")
