@@ -21,15 +21,24 @@ void FieldReader::finish() const {
         throw TextError(token.key + "= stands twice");
     }
     bool bare = token.key.empty();
-    const std::string& allowed = bare ? words_ : keys_;
+    std::string allowed;
+    for (std::string_view word : bare ? words_ : keys_)
+      allowed += ' ' + std::string(word) + (bare ? "" : "=");
     throw TextError(
         (bare ? "unknown word \"" + token.text.substr(0, 60) + '"' : "unknown key " + token.key + '=') +
-        " in " + what_ + "; allowed: " + (allowed.empty() ? "none" : allowed));
+        " in " + what_ + "; allowed:" + (allowed.empty() ? " none" : allowed));
   }
 }
 
+bool FieldReader::has(std::string_view key) const {
+  for (const Token& token : tokens_) {
+    if (token.key == key) return true;
+  }
+  return false;
+}
+
 const Token* FieldReader::take(std::string_view key) {
-  keys_ += (keys_.empty() ? "" : " ") + std::string(key) + '=';
+  keys_.push_back(key);
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (taken_[i] || tokens_[i].key != key) continue;
     taken_[i] = true;
@@ -48,7 +57,7 @@ Token FieldReader::first_bare(const char* meaning) {
 }
 
 bool FieldReader::take_word(std::string_view word) {
-  words_ += (words_.empty() ? "" : " ") + std::string(word);
+  words_.push_back(word);
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (taken_[i] || !tokens_[i].key.empty() || tokens_[i].quoted || tokens_[i].text != word) continue;
     taken_[i] = true;
@@ -82,7 +91,7 @@ void FieldReader::op_name(char (&name)[24]) {
 
 void FieldReader::number_if(std::uint64_t& value, std::uint64_t by_default) {
   value = by_default;
-  words_ += (words_.empty() ? "" : " ") + std::string("<count>");
+  words_.push_back("<count>");
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     const Token& token = tokens_[i];
     if (taken_[i] || !token.key.empty() || token.quoted || !is_number(token.text)) continue;

@@ -33,6 +33,7 @@ class FieldReader {
   void finish() const;
 
   Token first_bare(const char* meaning);  // the next bare word; it must be there
+  bool has(std::string_view key) const;
   bool take_word(std::string_view word);  // that very bare word, if it is there
 
   void bare(NameId& name);
@@ -122,7 +123,7 @@ class FieldReader {
   std::vector<bool> taken_;
   TextScope& scope_;
   std::string what_;
-  std::string keys_, words_;  // asked for so far, for errors
+  std::vector<std::string_view> keys_, words_;  // asked for so far, for errors
 };
 
 }  // namespace dshang::job

@@ -140,7 +140,7 @@ void Loader::counters() {
   set(records_.untracked, header_.memory.untracked.load(relaxed));
   set(records_.step, header_.step.load(relaxed));
   set(records_.world_rank, header_.world_rank.load(relaxed));
-  set(records_.python, header_.python.load(relaxed));
+  set(records_.python, std::min(header_.python.load(relaxed), 2u));
   records_.poll_ns = header_.poll_ns.load(relaxed);
   set(records_.poll_stuck_ns, header_.poll_stuck_ns.load(relaxed));
   set(records_.graph_launches, header_.graph_launches.load(relaxed));

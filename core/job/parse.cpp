@@ -51,7 +51,7 @@ class Parser {
   std::vector<RankRecords> ranks_;
   RankRecords* r_ = nullptr;
   bool own_ops_ = false;
-  std::vector<std::pair<std::uint32_t, std::uint64_t>> comm_calls_;  // said for communicators
+  std::vector<bool> calls_said_;  // by communicator
   std::vector<Later> process_, ending_;
   std::size_t number_ = 0;
 };
@@ -142,7 +142,7 @@ void Parser::begin_rank(Tokens tokens) {
   r_ = &ranks_.emplace_back();
   r_->ops = default_ops();
   own_ops_ = false;
-  comm_calls_.clear();
+  calls_said_.clear();
   scope_.comms.clear();
   FieldReader f(std::move(pairs), scope_, "rank");
   rank_fields(f, *r_);
@@ -195,7 +195,8 @@ void Parser::comm(Tokens tokens) {
   std::uint32_t index = static_cast<std::uint32_t>(r_->comms.size());
   Comm comm;
   comm_fields(f, comm, *r_, flight::fnv1a(name.data(), name.size()), context_);
-  f.number("calls", comm.calls, UINT64_MAX);
+  calls_said_.push_back(f.has("calls"));
+  f.number("calls", comm.calls, 0);
   f.finish();
   if (!scope_.comms.emplace(name, index).second)
     throw TextError("communicator \"" + name + "\" stands twice");
@@ -248,7 +249,7 @@ void Parser::end_of_rank() {
   if (!r_) return;
   std::size_t here = number_;
   for (std::uint32_t i = 0; i < r_->comms.size(); ++i) {
-    if (r_->comms[i].calls == UINT64_MAX) r_->comms[i].calls = context_.collectives(i);
+    if (!calls_said_[i]) r_->comms[i].calls = context_.collectives(i);
   }
   if (!process_.empty()) number_ = process_[0].number;
   FieldReader process(process_.empty() ? Tokens() : std::move(process_[0].tokens), scope_, "process");
