@@ -45,13 +45,19 @@ void Comm::revoke() {
   bell().ring();
 }
 
-bool Comm::await_turn(uint64_t ticket) {
-  return until([&] { return turn_.load() == ticket - 1; });
+bool Comm::begin_turn(uint64_t ticket) {
+  return until([&] { return (ticket == kNoTicket || turn_.load() == ticket - 1) && !busy_.exchange(true); });
 }
 
-void Comm::end_turn(uint64_t ticket) {
+void Comm::end_turn() {
+  busy_.store(false);
+  bell().ring();
+}
+
+void Comm::end_ticket(uint64_t ticket) {
+  if (ticket == kNoTicket) return;
   {
-    std::lock_guard lock(void_mutex_);
+    std::lock_guard lock(tickets_mutex_);
     over_early_.insert(ticket);
     while (!over_early_.empty() && *over_early_.begin() == turn_.load() + 1) {
       turn_.fetch_add(1);

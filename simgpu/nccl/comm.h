@@ -68,10 +68,14 @@ class Comm {
   // --- order of execution ----------------------------------------------------------------------------------------
   // NCCL executes the launches of one communicator in the order in which they were made, also on different streams.
 
+  // A launch of a graph has no ticket: it takes its turn when its stream comes to it.
+
+  static constexpr uint64_t kNoTicket = 0;
   uint64_t take_ticket() { return tickets_.fetch_add(1) + 1; }
-  bool await_turn(uint64_t ticket);  // false: stopped first
-  void end_turn(uint64_t ticket);    // also for a ticket whose launch could not be queued
-  bool idle() { return turn_.load() == tickets_.load(); }
+  bool begin_turn(uint64_t ticket);  // blocks; false: stopped first
+  void end_turn();
+  void end_ticket(uint64_t ticket);  // after its turn, or if it will have none
+  bool idle() { return turn_.load() == tickets_.load() && !busy_.load(); }
 
   std::mutex& launch_mutex() { return launch_mutex_; }  // held while a ticket is taken and its launch queued
 
@@ -135,7 +139,8 @@ class Comm {
   std::atomic<uint64_t> shrinks_{0};
   std::atomic<uint64_t> tickets_{0};
   std::atomic<uint64_t> turn_{0};  // tickets that are over
-  std::mutex void_mutex_;
+  std::atomic<bool> busy_{false};  // a launch is being executed
+  std::mutex tickets_mutex_;
   std::set<uint64_t> over_early_;  // tickets that ended before their turn
 
   uint64_t calls_ = 0;

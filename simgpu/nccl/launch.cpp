@@ -24,14 +24,15 @@ void execute(const Launch& launch) {
 
 void execute_in_turn(const Launch& launch, uint64_t ticket) {
   Comm& comm = *launch.comm;
-  if (comm.await_turn(ticket)) execute(launch);
-  comm.end_turn(ticket);
+  if (comm.begin_turn(ticket)) {
+    execute(launch);
+    comm.end_turn();
+  }
+  comm.end_ticket(ticket);
 }
 
 Result queue_on_one(const std::shared_ptr<Launch>& launch, uint64_t ticket) {
-  const auto run = [launch, ticket] {
-    execute_in_turn(*launch, ticket != 0 ? ticket : launch->comm->take_ticket());
-  };
+  const auto run = [launch, ticket] { execute_in_turn(*launch, ticket); };
   const Error error = enqueue_on(launch->comm->device(), launch->streams.front(), run, Run::kOnWorker);
   return error == kSuccess ? kOk : fail(kUnhandledCudaError, "cannot launch on the stream: CUDA error %d", error);
 }
@@ -88,11 +89,11 @@ Result queue_launch(const std::shared_ptr<Launch>& launch) {
   for (void* stream : launch->streams) captured |= is_capturing(stream);
   if (captured) {
     // A graph replays on one stream, so the streams of the group need no meeting.
-    return queue_on_one(launch, 0);
+    return queue_on_one(launch, Comm::kNoTicket);
   }
   const uint64_t ticket = comm.take_ticket();
   const Result result = launch->streams.size() == 1 ? queue_on_one(launch, ticket) : queue_on_several(launch, ticket);
-  if (result != kOk) comm.end_turn(ticket);
+  if (result != kOk) comm.end_ticket(ticket);
   return result;
 }
 

@@ -21,8 +21,8 @@ struct Launch {
   std::vector<void*> streams;  // that its calls named; it runs on the first, and the others wait for it
 };
 
-// Queues it on its streams; returns without waiting for it. On a capturing stream it becomes part of the graph, and
-// takes its place in the communicator's order at each replay.
+// Queues it on its streams; returns without waiting for it. On a capturing stream it becomes part of the graph and is
+// executed at each replay.
 Result queue_launch(const std::shared_ptr<Launch>& launch);
 
 }  // namespace simgpu::nccl
