@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <exception>
 
+#include "core/job/version.h"
 #include "monitor/cli/commands.h"
 #include "monitor/warnings.h"
 
@@ -11,7 +12,7 @@ using dshang::monitor::cli::Run;
 
 int run(int argc, char** argv) {
   CLI::App app("dshang: finds the rank, the call and the line at which a distributed training job stops", "dshang");
-  app.set_version_flag("--version", "dshang " DSHANG_VERSION);
+  app.set_version_flag("--version", std::string("dshang ") + dshang::job::kVersion);
   bool params = false;
   app.add_flag("--params", params, "list the environment variables");
   app.require_subcommand(0, 1);

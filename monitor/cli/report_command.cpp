@@ -2,6 +2,7 @@
 #include <memory>
 #include <stdexcept>
 
+#include "core/job/dump.h"
 #include "core/job/report.h"
 #include "detectors/run.h"
 #include "monitor/cli/commands.h"
@@ -12,17 +13,22 @@ namespace {
 
 struct Options {
   std::vector<std::string> directories;
-  bool json = false;
+  bool json = false, dump = false;
 };
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 int run(const Options& options) {
   Replay replayed = replay(options.directories);
+  if (options.dump) {
+    for (const auto& process : replayed.job->processes) print(job::dump(process->records, replayed.job->names));
+    return 0;
+  }
   job::Analysis analysis = detect::analyse(*replayed.job);
   analysis.not_checked.insert(analysis.not_checked.end(), replayed.remarks.begin(), replayed.remarks.end());
   bool has_news = false;
   job::Report report = job::FindingHistory().update(*replayed.job, std::move(analysis), &has_news);
-  std::string text = options.json ? job::json_of(report) : job::text_of(report);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  print(options.json ? job::json_of(report) : job::text_of(report));
   return 0;
 }
 
@@ -34,6 +40,7 @@ void add_report(CLI::App& app, Run* chosen) {
   report->add_option("DIR", options->directories, "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
       ->required();
   report->add_flag("--json", options->json, "as report.json");
+  report->add_flag("--dump", options->dump, "the records themselves, readable");
   report->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
 }
 

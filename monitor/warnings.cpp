@@ -1,0 +1,111 @@
+#include "monitor/warnings.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <numeric>
+#include <string_view>
+
+#include "core/rank/param.h"
+
+namespace dshang::monitor {
+namespace {
+
+constexpr std::string_view kPrefix = "DSHANG_";
+constexpr std::string_view kTypes[] = {"bool", "integer", "seconds", "string", "percent_or_bytes", "choice"};
+
+// Whether what follows a magic is a descriptor: each text ends within its field, and the type is a known one.
+bool is_descriptor(const rank::ParamDescriptor& param) {
+  auto ends = [](const auto& field) { return std::memchr(field, 0, sizeof field) != nullptr; };
+  if (!ends(param.type) || !ends(param.name) || !ends(param.fallback) || !ends(param.range) || !ends(param.text)) {
+    return false;
+  }
+  return std::find(std::begin(kTypes), std::end(kTypes), std::string_view(param.type)) != std::end(kTypes);
+}
+
+// Descriptors lie in the file as they are (core/rank/param.h); a file without any, or no file, gives none.
+void collect(const std::string& path, std::vector<rank::ParamDescriptor>* found) {
+  std::ifstream file(path, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::string_view magic(rank::kParamMagic, sizeof rank::kParamMagic);
+  for (std::size_t at = bytes.find(magic); at != std::string::npos; at = bytes.find(magic, at + 1)) {
+    rank::ParamDescriptor param;
+    if (bytes.size() - at < sizeof param) break;
+    std::memcpy(&param, bytes.data() + at, sizeof param);
+    if (is_descriptor(param)) found->push_back(param);
+  }
+}
+
+// Of program and library, by name; one that both declare counts once.
+std::vector<rank::ParamDescriptor> all_params(const std::string& library) {
+  std::vector<rank::ParamDescriptor> found;
+  collect("/proc/self/exe", &found);
+  if (!library.empty()) collect(library, &found);
+  auto name = [](const rank::ParamDescriptor& param) { return std::string_view(param.name); };
+  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return name(a) < name(b); });
+  auto equal = [&](const auto& a, const auto& b) { return name(a) == name(b); };
+  found.erase(std::unique(found.begin(), found.end(), equal), found.end());
+  return found;
+}
+
+// Insertions, deletions and exchanges of letters that make `a` of `b`.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      std::size_t exchanged = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, exchanged});
+    }
+  }
+  return row[b.size()];
+}
+
+std::string unknown_name(std::string_view name, const std::vector<rank::ParamDescriptor>& params) {
+  std::string text = std::string(kPrefix) + std::string(name) + " is no variable that dshang knows";
+  auto nearer = [&](const auto& a, const auto& b) { return distance(name, a.name) < distance(name, b.name); };
+  auto best = std::min_element(params.begin(), params.end(), nearer);
+  if (best != params.end() && distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
+    text += "; the nearest is " + std::string(kPrefix) + best->name;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> environment_warnings(const std::string& library) {
+  std::vector<rank::ParamDescriptor> params = all_params(library);
+  std::vector<std::string> warnings;
+  for (char** at = environ; at && *at; ++at) {
+    std::string_view line = *at;
+    std::size_t equals = line.find('=');
+    if (!line.starts_with(kPrefix) || equals == std::string_view::npos) continue;
+    std::string_view name = line.substr(kPrefix.size(), equals - kPrefix.size());
+    auto known = std::find_if(params.begin(), params.end(), [&](const auto& param) { return name == param.name; });
+    char complaint[512];
+    if (known == params.end()) {
+      warnings.push_back(unknown_name(name, params));
+    } else if (rank::complain_about(*known, *at + equals + 1, complaint, sizeof complaint)) {
+      warnings.emplace_back(complaint);
+    }
+  }
+  std::sort(warnings.begin(), warnings.end());
+  return warnings;
+}
+
+std::string params_text(const std::string& library) {
+  std::string text;
+  for (const rank::ParamDescriptor& param : all_params(library)) {
+    text += std::string(kPrefix) + param.name + "\n    " + param.text + "\n    " + param.type + " " + param.range +
+            "; default " + (*param.fallback ? param.fallback : "empty") + "\n";
+  }
+  return text;
+}
+
+}  // namespace dshang::monitor
