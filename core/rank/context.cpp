@@ -5,6 +5,7 @@
 #include "core/rank/awake.h"
 #include "core/rank/base_libc.h"
 #include "core/rank/early_names.h"
+#include "core/rank/pyframes.h"
 #include "core/rank/python_state.h"
 #include "core/rank/step_listener.h"
 
@@ -318,6 +319,7 @@ void wake(const flight::Writer& writer) {
   std::uint32_t phase = process_phase.load(std::memory_order_relaxed);
   process_phase.store(phase & kEarly ? late_name(writer, phase) : 0, std::memory_order_relaxed);
   process_micro.store(0, std::memory_order_relaxed);
+  forget_sites();
   wakings.fetch_add(1, std::memory_order_acq_rel);
   write_early_notes(writer);
   std::int64_t step = early_step.load(std::memory_order_relaxed);

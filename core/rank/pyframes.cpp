@@ -2,6 +2,8 @@
 
 #include <errno.h>
 
+#include <atomic>
+
 #include "core/flight/hash.h"
 #include "core/rank/python_state.h"
 #include "core/rank/python_walk.h"
@@ -34,7 +36,8 @@ std::uint64_t salt(const PythonLayout& l, std::uintptr_t code, std::uintptr_t fi
   std::uint64_t first_lines = value_at<std::uint64_t>(lines + l.bytes_data);
   std::uint64_t path_end = value_at<std::uint64_t>(file + l.text_header + std::uintptr_t(length > 8 ? length - 8 : 0));
   std::uint64_t name_start = value_at<std::uint64_t>(name + l.text_header);
-  return lines + first_lines * 3 + rotate(path_end, 24) + rotate(name_start, 48);
+  return lines ^ rotate(first_lines * 0xff51afd7ed558ccdull, 17) ^ rotate(path_end * 0x9e3779b97f4a7c15ull, 41) ^
+         name_start * 0xc2b2ae3d27d4eb4full;
 }
 
 struct Walk {
@@ -61,7 +64,7 @@ void walk_own_frames(const Python& python, std::uintptr_t thread, Walk* walk) {
     // Independent products, then one step of the chain.
     std::uint64_t word = at.code * 0x9e3779b97f4a7c15ull + rotate(std::uint64_t(at.position) * 0xc2b2ae3d27d4eb4full, 31) +
                          rotate(file * 0x165667b19e3779f9ull, 13) + name * 0xff51afd7ed558ccdull +
-                         (line << 32 ^ salt(l, at.code, file, name)) * 0xc4ceb9fe1a85ec53ull;
+                         ((line << 40 | line >> 24) ^ salt(l, at.code, file, name)) * 0xc4ceb9fe1a85ec53ull;
     key = flight::mix(key, word);
     walk->frames[count++] = at;
     return true;
@@ -77,14 +80,63 @@ unsigned frames_beyond(const Python& python, std::uintptr_t thread) {
   return total > kKeyFrames ? total - kKeyFrames : 0;
 }
 
-[[gnu::noinline]] void resolve(const flight::Writer& writer, const Python& python, const Walk& walk,
-                               std::uintptr_t thread, std::uint32_t id) {
-  flight::SiteEntry& entry = writer.site_entry(id);
-  unsigned named = 0, total = walk.count;
-  flight::Frame names[kKeyFrames];
-  for (unsigned i = 0; i < total; ++i) {
-    if (name_frame(OwnMemory{}, python, walk.frames[i], writer, &names[named])) ++named;
+// Sites by the walk's key.  Code objects come and go (exec, recompilation) and bring new keys for the same lines, so the
+// flight memory's table goes by what was read, and this one only remembers; what it forgets is read again.
+// A slot is one word: the upper bits of the key, and the id in the lower ones, which choose the bucket.
+class Known {
+ public:
+  std::uint32_t find(std::uint64_t key) const {
+    const std::atomic<std::uint64_t>* bucket = slots_ + bucket_of(key);
+    for (unsigned i = 0; i < kWays; ++i) {
+      std::uint64_t slot = bucket[i].load(std::memory_order_relaxed);
+      if ((slot & ~kIdMask) == (key & ~kIdMask) && slot & kIdMask) return static_cast<std::uint32_t>(slot & kIdMask);
+    }
+    return 0;
   }
+
+  void remember(std::uint64_t key, std::uint32_t id) {
+    std::atomic<std::uint64_t>* bucket = slots_ + bucket_of(key);
+    unsigned way = next_.fetch_add(1, std::memory_order_relaxed) % kWays;
+    for (unsigned i = 0; i < kWays; ++i) {
+      if (bucket[i].load(std::memory_order_relaxed) == 0) way = i;
+    }
+    bucket[way].store((key & ~kIdMask) | id, std::memory_order_relaxed);
+    used_.store(true, std::memory_order_relaxed);
+  }
+
+  void clear() {
+    if (!used_.exchange(false)) return;
+    for (std::atomic<std::uint64_t>& slot : slots_) slot.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr unsigned kWays = 4, kBuckets = 4096;
+  static constexpr std::uint64_t kIdMask = (1u << 20) - 1;
+  static_assert(flight::kSiteEntries < kIdMask && kBuckets <= kIdMask);
+  static unsigned bucket_of(std::uint64_t key) { return static_cast<unsigned>(key % kBuckets) * kWays; }
+
+  std::atomic<std::uint64_t> slots_[kBuckets * kWays];
+  std::atomic<unsigned> next_;
+  std::atomic<bool> used_;
+};
+Known known;
+
+// Names every frame, here and now: later their code objects may be gone.
+[[gnu::noinline]] std::uint32_t resolve(const flight::Writer& writer, const Python& python, const Walk& walk,
+                                        std::uintptr_t thread) {
+  flight::Frame names[kKeyFrames];
+  std::uint64_t hashes[kKeyFrames];
+  unsigned named = 0;
+  for (unsigned i = 0; i < walk.count; ++i) {
+    if (name_frame(OwnMemory{}, python, walk.frames[i], writer, &names[named], &hashes[named])) ++named;
+  }
+  if (!named) return 0;
+  std::uint64_t key = flight::kFnvOffset;
+  for (unsigned i = 0; i < named; ++i) key = flight::mix(key, hashes[i]);
+  bool is_new;
+  std::uint32_t id = writer.site(key ? key : 1, &is_new);
+  if (!is_new) return id;
+  flight::SiteEntry& entry = writer.site_entry(id);
   unsigned kept = named < flight::kSiteFrames ? named : flight::kSiteFrames;
   for (unsigned i = 0; i < named; ++i) {
     int place = place_in_table(i, named, flight::kSiteFrames);
@@ -92,22 +144,24 @@ unsigned frames_beyond(const Python& python, std::uintptr_t thread) {
   }
   entry.truncated = named - kept + (walk.more ? frames_beyond(python, thread) : 0);
   writer.resolve_site(id, kept);
+  return id;
 }
 
 }  // namespace
+
+void forget_sites() { known.clear(); }
 
 std::uint32_t call_site(const flight::Writer& writer) {
   int kept_errno = errno;
   std::uint32_t id = 0;
   const Python* python = readable_python(writer);
   std::uintptr_t thread = python ? reinterpret_cast<std::uintptr_t>(python->functions.this_thread()) : 0;
-  if (thread && walk_is_trusted(writer, *python, thread)) {
+  if (thread && own_frames_are_safe() && walk_is_trusted(writer, *python, thread)) {
     Walk walk;
     walk_own_frames(*python, thread, &walk);
     if (walk.count) {
-      bool is_new;
-      id = writer.site(walk.key, &is_new);
-      if (is_new) resolve(writer, *python, walk, thread, id);
+      id = known.find(walk.key);
+      if (!id && (id = resolve(writer, *python, walk, thread))) known.remember(walk.key, id);
     }
   }
   errno = kept_errno;

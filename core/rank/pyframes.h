@@ -19,6 +19,9 @@ namespace dshang::rank {
 // Threads: any, holding the GIL or not.  No lock, no allocation.  Preserves errno.
 std::uint32_t call_site(const flight::Writer& writer);
 
+// The ids that call_site() has given are void: the process wakes with another flight memory.  One thread.
+void forget_sites();
+
 // A site of one known frame (where an exception was raised); the same id for the same frame.  0 = table full.
 std::uint32_t made_site(const flight::Writer& writer, std::uint32_t file, std::uint32_t function, std::int32_t line);
 

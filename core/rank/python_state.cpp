@@ -54,8 +54,11 @@ const Python* readable_python(const flight::Writer& writer) {
   }
   if (now != kFound && now != kTrusted) return nullptr;
   if (found.functions.is_finalizing && found.functions.is_finalizing()) return nullptr;
-  if (closing.load(std::memory_order_relaxed) && kernel_thread_id() != static_cast<std::uint32_t>(getpid())) return nullptr;
   return &found;
+}
+
+bool own_frames_are_safe() {
+  return !closing.load(std::memory_order_relaxed) || kernel_thread_id() == static_cast<std::uint32_t>(getpid());
 }
 
 void switch_python_off(const flight::Writer& writer, const char* why) {

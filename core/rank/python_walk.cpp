@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "core/flight/hash.h"
+
 namespace dshang::rank {
 
 template <typename Memory>
@@ -15,28 +17,38 @@ bool is_code(const Memory& memory, const Python& python, std::uintptr_t code) {
 }
 
 template <typename Memory>
-bool name_frame(const Memory& memory, const Python& python, const FrameAt& at, const flight::Writer& writer,
-                flight::Frame* frame) {
+void read_name(const Memory& memory, const Python& python, const FrameAt& at, NamedText* name) {
   const PythonLayout& l = python.layout;
-  char text[kTextBytes];
-  std::uintptr_t object;
-  *frame = {};
-  if (!read_value(memory, at.code + l.code_file, &object)) return true;
-  std::size_t length = read_text(memory, python, object, text);
-  if (length >= 7 && memcmp(text, "<dshang", 7) == 0) return false;
-  frame->file = writer.string(text, length);
-  std::uint16_t name = l.code_qualname != PythonLayout::kNone ? l.code_qualname : l.code_name;
-  if (read_value(memory, at.code + name, &object)) frame->function = writer.string(text, read_text(memory, python, object, text));
+  std::uintptr_t file, function;
+  std::uint16_t function_at = l.code_qualname != PythonLayout::kNone ? l.code_qualname : l.code_name;
+  name->file_length = read_value(memory, at.code + l.code_file, &file) ? read_text(memory, python, file, name->file) : 0;
+  name->function_length =
+      read_value(memory, at.code + function_at, &function) ? read_text(memory, python, function, name->function) : 0;
   std::int64_t offset = l.position_scale
                             ? at.position * l.position_scale
                             : at.position - static_cast<std::int64_t>(at.code) - std::int64_t{l.code_instructions};
-  frame->line = read_line(memory, l, at.code, offset);
+  name->line = read_line(memory, l, at.code, offset);
+}
+
+template <typename Memory>
+bool name_frame(const Memory& memory, const Python& python, const FrameAt& at, const flight::Writer& writer,
+                flight::Frame* frame, std::uint64_t* hash) {
+  NamedText name;
+  read_name(memory, python, at, &name);
+  if (name.file_length >= 7 && memcmp(name.file, "<dshang", 7) == 0) return false;
+  *hash = flight::fnv1a(name.file, name.file_length);
+  *hash = flight::mix(flight::fnv1a(name.function, name.function_length, *hash), static_cast<std::uint32_t>(name.line));
+  *frame = {writer.string(name.file, name.file_length), writer.string(name.function, name.function_length), name.line};
   return true;
 }
 
 template bool is_code(const OwnMemory&, const Python&, std::uintptr_t);
 template bool is_code(const CheckedMemory&, const Python&, std::uintptr_t);
-template bool name_frame(const OwnMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*);
-template bool name_frame(const CheckedMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*);
+template void read_name(const OwnMemory&, const Python&, const FrameAt&, NamedText*);
+template void read_name(const CheckedMemory&, const Python&, const FrameAt&, NamedText*);
+template bool name_frame(const OwnMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*,
+                         std::uint64_t*);
+template bool name_frame(const CheckedMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*,
+                         std::uint64_t*);
 
 }  // namespace dshang::rank

@@ -55,10 +55,20 @@ inline bool walk_frames(const Memory& memory, const PythonLayout& l, std::uintpt
 template <typename Memory>
 bool is_code(const Memory& memory, const Python& python, std::uintptr_t code);
 
-// Names the frame in `writer`'s strings.  False = it belongs to dshang's own Python (a file name "<dshang...").
+// A frame's names as they are; a missing one is empty.
+struct NamedText {
+  std::size_t file_length, function_length;
+  std::int32_t line;
+  char file[kTextBytes + 1], function[kTextBytes + 1];
+};
+template <typename Memory>
+void read_name(const Memory& memory, const Python& python, const FrameAt& at, NamedText* name);
+
+// Names the frame in `writer`'s strings; `*hash` is equal for equal names, in every process.
+// False = it belongs to dshang's own Python (a file name "<dshang...").
 template <typename Memory>
 bool name_frame(const Memory& memory, const Python& python, const FrameAt& at, const flight::Writer& writer,
-                flight::Frame* frame);
+                flight::Frame* frame, std::uint64_t* hash);
 
 // Where frame n of `total` named ones goes in a table of `room`, -1 = left out: of a longer chain the innermost ones and
 // the kOutermost outermost are kept, so that the training loop stays visible.
@@ -71,8 +81,11 @@ inline int place_in_table(unsigned n, unsigned total, unsigned room) {
 
 extern template bool is_code(const OwnMemory&, const Python&, std::uintptr_t);
 extern template bool is_code(const CheckedMemory&, const Python&, std::uintptr_t);
-extern template bool name_frame(const OwnMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*);
-extern template bool name_frame(const CheckedMemory&, const Python&, const FrameAt&, const flight::Writer&,
-                                flight::Frame*);
+extern template void read_name(const OwnMemory&, const Python&, const FrameAt&, NamedText*);
+extern template void read_name(const CheckedMemory&, const Python&, const FrameAt&, NamedText*);
+extern template bool name_frame(const OwnMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*,
+                                std::uint64_t*);
+extern template bool name_frame(const CheckedMemory&, const Python&, const FrameAt&, const flight::Writer&, flight::Frame*,
+                                std::uint64_t*);
 
 }  // namespace dshang::rank

@@ -27,6 +27,9 @@ struct PythonThreads {
   PythonThread at[kMostThreads];
 };
 
+// dshang's own thread that has, or waits for, the GIL; it has a thread state, too.
+std::atomic<std::uint32_t> own_python_thread{0};
+
 // ---- which threads there are ---------------------------------------------------------------------------------
 
 // Before 3.11 a thread state knows its thread by pthread_self() only.  The kernel's id lies at a fixed place behind that
@@ -53,7 +56,7 @@ std::uint32_t tid_behind_handle(const Memory& memory, std::uint64_t handle) {
 }
 
 template <typename Memory>
-void list_threads(const Memory& memory, const Python& python, std::uint32_t leave_out, PythonThreads* threads) {
+void list_threads(const Memory& memory, const Python& python, PythonThreads* threads) {
   const PythonLayout& l = python.layout;
   CheckedMemory checked;  // a handle may be that of a thread that is gone
   void* interpreter = python.functions.main_interpreter();
@@ -69,7 +72,7 @@ void list_threads(const Memory& memory, const Python& python, std::uint32_t leav
       if (!read_value(memory, state + l.thread_handle, &id)) return;
       tid = tid_behind_handle(checked, id);
     }
-    if (tid && tid != leave_out && is_own_task(tid)) threads->at[threads->count++] = {state, tid};
+    if (tid && tid != own_python_thread.load(std::memory_order_relaxed) && is_own_task(tid)) threads->at[threads->count++] = {state, tid};
     if (!read_value(memory, state + l.thread_next, &state)) return;
   }
 }
@@ -92,8 +95,7 @@ unsigned for_each_thread(const flight::Writer& writer, const PythonThreads& thre
   for (int first = 1; first >= 0; --first) {
     for (unsigned i = 0; i < threads.count && written < kMostRecords; ++i) {
       if (matters(writer, threads.at[i].tid) != (first == 1)) continue;
-      write(threads.at[i]);
-      ++written;
+      if (write(threads.at[i])) ++written;
     }
   }
   return written;
@@ -139,8 +141,9 @@ void name_chain(const Memory& memory, const Python& python, const Chain& chain, 
                 NamedStack* stack) {
   flight::Frame names[kWalkedFrames];
   unsigned named = 0;
+  std::uint64_t hash;
   for (unsigned i = 0; i < chain.count; ++i) {
-    if (name_frame(memory, python, chain.at[i], writer, &names[named])) ++named;
+    if (name_frame(memory, python, chain.at[i], writer, &names[named], &hash)) ++named;
   }
   stack->count = named < flight::kStackFrames ? named : flight::kStackFrames;
   stack->truncated = named - stack->count + (chain.total - chain.count);
@@ -150,8 +153,10 @@ void name_chain(const Memory& memory, const Python& python, const Chain& chain, 
   }
 }
 
-void write_stack(const flight::Writer& writer, std::uint32_t request, std::uint32_t tid, flight::StackSource source,
+// False = nothing to say: a thread without Python frames (idle worker of a native pool).
+bool write_stack(const flight::Writer& writer, std::uint32_t request, std::uint32_t tid, flight::StackSource source,
                  const NamedStack& stack) {
+  if (source != flight::StackSource::kRefused && !stack.count) return false;
   auto record = writer.open_stack();
   record->time_ns = now_ns();
   record->tid = tid;
@@ -161,6 +166,7 @@ void write_stack(const flight::Writer& writer, std::uint32_t request, std::uint3
   record->truncated = stack.truncated;
   for (unsigned i = 0; i < stack.count; ++i) record->frames[i] = stack.frames[i];
   record.complete();
+  return true;
 }
 
 // ---- with the GIL --------------------------------------------------------------------------------------------
@@ -194,25 +200,27 @@ void* walk_with_gil(void*) {
     gil_walk.state.store(kFree);
     return nullptr;
   }
+  own_python_thread.store(kernel_thread_id());
   int held = gil.ensure();
   int waiting = kWaiting;
   if (gil_walk.state.compare_exchange_strong(waiting, kWalking)) {
     const Python& python = *gil_walk.python;
     PythonThreads threads;
-    list_threads(OwnMemory{}, python, kernel_thread_id(), &threads);
+    list_threads(OwnMemory{}, python, &threads);
     gil_walk.written = for_each_thread(gil_walk.writer, threads, [&](const PythonThread& thread) {
       Chain chain;
       NamedStack stack;
       bool sound = read_chain(OwnMemory{}, python, thread.state, &chain);
       if (sound) name_chain(OwnMemory{}, python, chain, gil_walk.writer, &stack);
-      write_stack(gil_walk.writer, gil_walk.request, thread.tid,
-                  sound ? flight::StackSource::kWithGil : flight::StackSource::kRefused, stack);
+      return write_stack(gil_walk.writer, gil_walk.request, thread.tid,
+                         sound ? flight::StackSource::kWithGil : flight::StackSource::kRefused, stack);
     });
     gil_walk.state.store(kDone);
   } else {
     gil_walk.state.store(kFree);  // given up: too late
   }
   gil.release(held);
+  own_python_thread.store(0);
   return nullptr;
 }
 
@@ -230,7 +238,8 @@ bool write_with_gil(const flight::Writer& writer, const Python& python, std::uin
     gil_walk.state.store(kFree);
     return false;
   }
-  for (unsigned ms = 0; ms < kGilBudgetMs && gil_walk.state.load() == kWaiting; ++ms) sleep_ms(1);
+  std::uint64_t deadline = now_ns() + kGilBudgetMs * 1000000ull;
+  while (gil_walk.state.load() == kWaiting && now_ns() < deadline) sleep_ms(1);
   int waiting = kWaiting;
   if (gil_walk.state.compare_exchange_strong(waiting, kGivenUp)) return false;
   // It has the GIL and walks: that ends by itself.
@@ -266,11 +275,11 @@ bool read_asleep(const Python& python, const flight::Writer& writer, const Pytho
 unsigned write_raw(const flight::Writer& writer, const Python& python, std::uint32_t request) {
   CheckedMemory memory;
   PythonThreads threads;
-  list_threads(memory, python, kernel_thread_id(), &threads);
+  list_threads(memory, python, &threads);
   return for_each_thread(writer, threads, [&](const PythonThread& thread) {
     NamedStack stack;
     bool read = read_asleep(python, writer, thread, &stack);
-    write_stack(writer, request, thread.tid, read ? flight::StackSource::kRaw : flight::StackSource::kRefused, stack);
+    return write_stack(writer, request, thread.tid, read ? flight::StackSource::kRaw : flight::StackSource::kRefused, stack);
   });
 }
 

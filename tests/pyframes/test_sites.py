@@ -1,0 +1,20 @@
+"""Python call sites, read without the GIL, under every interpreter."""
+
+
+def test_sites_are_those_that_python_reports(run, python):
+    result = run(python, "sites")
+    assert result["problems"] == []
+    assert result["state"] == 1
+
+
+def test_cost_of_a_known_site(run, python):
+    cost = run(python, "bench")
+    assert cost["20"] < 3000  # ns; 100 to 300 on a machine with nothing else to do
+    assert cost["7"] < cost["64"]
+
+
+def test_many_threads_in_code_that_comes_and_goes(run, python):
+    result = run(python, "stress", "2")
+    assert result["problems"] == []
+    assert result["state"] == 1
+    assert result["requests"] > 3 and result["stacks"] > 3
