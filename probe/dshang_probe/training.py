@@ -1,4 +1,5 @@
 """Backward, optimizer steps and saving of plain torch.  Under DeepSpeed these run inside phases of its engine."""
+import sys
 
 
 class Training:
@@ -38,12 +39,29 @@ class Training:
 
     def watch_distributed(self, module):
         """torch.distributed, and where its functions are defined"""
-        native, guarded = self.probe.native, self.probe.patches.guarded
+        native, guarded, phases = self.probe.native, self.probe.patches.guarded, self.probe.phases
 
-        def make(original):
+        def around_init(original):
+            in_phase = phases.around("init")(original)
+
+            def init_process_group(*args, **kwargs):
+                result = in_phase(*args, **kwargs)
+                guarded("time-out of the process group", self._note_timeout, kwargs.get("timeout"))
+                return result
+            return init_process_group
+
+        def around_destroy(original):
             def destroy_process_group(group=None, *args, **kwargs):
                 if group is None:
                     guarded("teardown", native.teardown, 0)
                 return original(group, *args, **kwargs)
             return destroy_process_group
-        self.probe.patches.replace(module, "destroy_process_group", make, optional=True)
+        self.probe.patches.replace(module, "init_process_group", around_init, optional=True)
+        self.probe.patches.replace(module, "destroy_process_group", around_destroy, optional=True)
+
+    def _note_timeout(self, timeout):
+        """After which time torch's watchdog ends the job."""
+        if timeout is None:
+            definitions = sys.modules["torch.distributed.distributed_c10d"]
+            timeout = definitions._get_default_timeout(definitions.get_backend())
+        self.probe.native.note("pg.timeout_seconds", "%g" % timeout.total_seconds())

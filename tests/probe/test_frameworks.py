@@ -53,6 +53,7 @@ def test_plain_torch_steps_and_visits(plain):
 
 def test_plain_torch_facts(plain):
     facts = notes(plain["said"])
+    assert float(facts["pg.timeout_seconds"]) >= 300
     assert facts["loader.length"] == "2" and facts["dataset.length"] == "4" and facts["version.torch"]
     assert not [key for key in facts if key.startswith("probe.skipped")], facts
 
