@@ -37,34 +37,31 @@ class Patches:
             self.skip(name, error)
             return None
 
-    def replace(self, owner, attribute, make, group="outer", optional=False):
-        """owner.attribute = make(its present value).  `optional`: other versions do not have it."""
+    def replace(self, owner, attribute, make, group="outer", optional=False, also=()):
+        """owner.attribute = make(its present value).  `optional`: other versions do not have it.
+
+        `also`: modules that offer the same function.  They get the same wrapper, so that it can still be pickled by
+        its name (a dataset that keeps torch.load and goes to a worker)."""
         name = "%s.%s" % (getattr(owner, "__name__", owner), attribute)
         original = getattr(owner, attribute, _ABSENT)
         if original is _ABSENT:
             if not optional:
                 self.skip(name, "this version does not have it")
             return False
-        own = attribute in getattr(owner, "__dict__", {})
+        return bool(self.guarded(name, self._replace, (owner,) + tuple(also), attribute, original, make, group))
 
-        def do():
-            wrapper = make(original)
-            try:
-                functools.update_wrapper(wrapper, original)
-            except Exception:
-                pass
-            setattr(owner, attribute, wrapper)
-
-            def undo():
-                if getattr(owner, attribute, None) is not wrapper:
-                    return            # somebody else wrapped it since: leave theirs
-                if own:
-                    setattr(owner, attribute, original)
-                else:
-                    delattr(owner, attribute)
-            self.undo_steps.append((group, undo))
-            return True
-        return bool(self.guarded(name, do))
+    def _replace(self, owners, attribute, original, make, group):
+        wrapper = make(original)
+        try:
+            functools.update_wrapper(wrapper, original)
+        except Exception:
+            pass
+        for owner in owners:
+            if getattr(owner, attribute, None) is original:
+                own = attribute in getattr(owner, "__dict__", {})
+                setattr(owner, attribute, wrapper)
+                self.undo_steps.append((group, _put_back(owner, attribute, wrapper, original, own)))
+        return True
 
     def on_undo(self, function, group="outer"):
         self.undo_steps.append((group, function))
@@ -75,3 +72,14 @@ class Patches:
         self.undo_steps = [step for step in self.undo_steps if group not in (None, step[0])]
         for _, function in reversed(going):
             self.guarded("undo", function)
+
+
+def _put_back(owner, attribute, wrapper, original, own):
+    def undo():
+        if getattr(owner, attribute, None) is not wrapper:
+            return                    # somebody else wrapped it since: leave theirs
+        if own:
+            setattr(owner, attribute, original)
+        else:
+            delattr(owner, attribute)
+    return undo

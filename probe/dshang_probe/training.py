@@ -10,8 +10,8 @@ class Training:
         probe = self.probe
         around, replace = probe.phases.around, probe.patches.replace
         replace(torch.autograd, "backward", around("backward", after=probe.memory.sample), "inner")
-        replace(torch, "save", around("save"))
-        replace(torch, "load", around("load"))
+        replace(torch, "save", around("save"), also=[torch.serialization])
+        replace(torch, "load", around("load"), also=[torch.serialization])
 
     def watch_optimizers(self, module):
         """torch.optim.optimizer"""
@@ -38,7 +38,8 @@ class Training:
             probe.memory.sample()
 
     def watch_distributed(self, module):
-        """torch.distributed, and where its functions are defined"""
+        """torch.distributed"""
+        also = [sys.modules[name] for name in ("torch.distributed.distributed_c10d",) if name in sys.modules]
         native, guarded, phases = self.probe.native, self.probe.patches.guarded, self.probe.phases
 
         def around_init(original):
@@ -56,8 +57,8 @@ class Training:
                     guarded("teardown", native.teardown, 0)
                 return original(group, *args, **kwargs)
             return destroy_process_group
-        self.probe.patches.replace(module, "init_process_group", around_init, optional=True)
-        self.probe.patches.replace(module, "destroy_process_group", around_destroy, optional=True)
+        self.probe.patches.replace(module, "init_process_group", around_init, optional=True, also=also)
+        self.probe.patches.replace(module, "destroy_process_group", around_destroy, optional=True, also=also)
 
     def _note_timeout(self, timeout):
         """After which time torch's watchdog ends the job."""

@@ -2,6 +2,7 @@
 stand-ins of both run a ZeRO-3 step.  Standard library only, Python 3.8 and later."""
 import glob
 import os
+import pickle
 import sys
 import traceback
 
@@ -71,6 +72,10 @@ assert gathers[1] == gathers[2] != gathers[0]
 facts = {what[1]: what[2] for what in native.of("note")}
 assert facts["deepspeed.stage"] == "3" and facts["version.torch"] == "stand-in", facts
 
+import torch
+
+for function in (torch.load, torch.save, torch.autograd.backward, torch.distributed.destroy_process_group):
+    assert hasattr(function, "__wrapped__") and pickle.loads(pickle.dumps(function)) is function
 coordinator = sys.modules["deepspeed.runtime.zero.partitioned_param_coordinator"].PartitionedParameterCoordinator
 assert coordinator.fetch_sub_module.__wrapped__
 engine.compile()
