@@ -19,7 +19,7 @@ std::string what_differs(const Divergence& d) {
   return text;
 }
 
-std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
+std::optional<Explanation> explain(const JobView&, const Divergence& d) {
   if (d.visible.kind != job::Visible::Kind::kArguments || d.sides.empty()) return std::nullopt;
   bool same_purpose = d.story.kind == job::Story::Kind::kExchange || d.story.kind == job::Story::Kind::kNone;
   Explanation e;
@@ -30,7 +30,6 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   }
   e.summary = "the " + what_differs(d) + " of " + call_at(d) + " differs" + step_text(d) + ": " + values;
   std::string suspects = d.suspects.empty() ? "the ranks" : job::ranks_text(d.suspects);
-  (void)view;
   e.fix = {
       "Look at what " + suspects + " passes there: the tensor comes from another part of the model or from uneven data (a media "
       "batch, another sequence length); its shape differs and must be padded or agreed before the collective.",

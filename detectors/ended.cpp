@@ -39,6 +39,15 @@ std::vector<Ended> endings(const JobView& view) {
   return all;
 }
 
+bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, const Ended& ended) {
+  bool has_status = ended.death.known != job::EndingKnown::kNo && !ended.death.by_signal;
+  if (has_status || victims_of(view, *ended.rank)) return false;
+  return std::any_of(all.begin(), all.end(), [&](const Ended& other) {
+    std::uint64_t apart = std::max(other.death.time_ns, ended.death.time_ns) - std::min(other.death.time_ns, ended.death.time_ns);
+    return other.rank != ended.rank && !other.normal() && apart <= kTogetherNs;
+  });
+}
+
 std::optional<Victims> victims_of(const JobView& view, const job::RankView& ended) {
   std::optional<Victims> best;
   for (const job::CommView& comm : view.comms) {

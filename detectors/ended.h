@@ -9,6 +9,8 @@
 
 namespace dshang::detect {
 
+inline constexpr std::uint64_t kTogetherNs = 1'000'000'000;  // endings within this time have one cause
+
 struct Ended {
   const job::RankView* rank = nullptr;
   job::Death death;
@@ -20,6 +22,10 @@ struct Ended {
 
 // By time of death.
 std::vector<Ended> endings(const JobView& view);
+
+// Whether it ended without a status of its own, together with another rank (within a second) and with nobody waiting:
+// the job was stopped from outside, whatever the signal was.
+bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, const Ended& ended);
 
 // Ranks that are alive and wait in a call that the ended rank can no longer complete.
 struct Victims {

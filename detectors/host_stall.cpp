@@ -138,7 +138,7 @@ std::vector<std::string> fixes_for(const Progress& p, bool advances) {
             "If it must take that long, give the process group a time-out that covers it."};
   }
   if (sleeps_in(p, {"write", "read", "pipe", "fsync", "nfs", "io_"})) {
-    return {"The rank is blocked in I/O: look at the storage or file system (a full disk, a stuck network mount, a pipe that nobody reads).",
+    return {"The rank is blocked in I/O: look at the storage or file system (a full disk, a mount that does not answer, a pipe that nobody reads).",
             "A lock or a dead data-loader worker looks the same: look at its Python stack above."};
   }
   return {"The rank waits for a lock, a queue or a worker that never answers: a deadlock on the host. Look at the function above: a dead "

@@ -15,7 +15,8 @@ void run(Work& work) {
   std::string how;
   for (const Ended& ended : all) {
     gone.push_back(ended.rank->rank);
-    if (!ended.interrupted() || had_cause_before(work, ended)) continue;
+    bool stopped_here = ended.interrupted() || stopped_with_others(work.view, all, ended);
+    if (!stopped_here || had_cause_before(work, ended)) continue;
     stopped.push_back(ended.rank->rank);
     if (!first_ns) first_ns = ended.death.time_ns, how = ended.text();
   }
@@ -24,7 +25,8 @@ void run(Work& work) {
   Finding f;
   f.type = "interrupted";
   f.severity = Severity::kInfo;
-  f.certainty = f.class_certainty = Certainty::kProven;
+  bool told = std::all_of(all.begin(), all.end(), [](const Ended& e) { return e.death.known != job::EndingKnown::kNo; });
+  f.certainty = f.class_certainty = told ? Certainty::kProven : Certainty::kJudged;
   f.at = work.view.seconds(first_ns);
   f.summary = "the job was stopped from outside: " + job::ranks_text(stopped) + " " + how + "; nothing was wrong before";
   f.evidence = {"ended on request: " + job::ranks_text(stopped)};

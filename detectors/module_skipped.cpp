@@ -7,17 +7,22 @@ namespace {
 using job::Story;
 using job::Token;
 
-bool only_modules(const job::Tokens& tokens) {
+// Module visits, or the calls that modules make: weights gathered, gradients reduced.
+bool only_modules(const JobView& view, const Divergence& d, const job::Tokens& tokens) {
+  const job::RankView* witness = view.by_rank(d.witness);
   for (const Token& token : tokens) {
-    if (token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall) return false;
+    if (token.kind == Token::Kind::kModule || token.module) continue;
+    if (token.kind != Token::Kind::kCall || !witness) return false;
+    std::string op = view.op_name(*witness, *token.call);
+    if (op != "all_gather" && op != "reduce_scatter") return false;
   }
   return !tokens.empty();
 }
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
-  bool skipped = story.kind == Story::Kind::kDeletion && only_modules(story.left_out);
-  bool extra = story.kind == Story::Kind::kInsertion && only_modules(story.added) && has_modules(story.added) && story.from_visits;
+  bool skipped = story.kind == Story::Kind::kDeletion && only_modules(view, d, story.left_out);
+  bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) && has_modules(story.added) && story.from_visits;
   if (!skipped && !extra) return std::nullopt;
   const job::Tokens& tokens = skipped ? story.left_out : story.added;
   std::string modules = modules_text(view, tokens);

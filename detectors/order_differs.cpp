@@ -15,11 +15,13 @@ bool ops_differ(const Divergence& d) {
 
 std::optional<Explanation> explain(const JobView&, const Divergence& d) {
   bool permuted = d.story.kind == Story::Kind::kPermutation;
+  bool later = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind == Story::Kind::kDeletion && !d.story.from_visits;
   bool unexplained = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind != Story::Kind::kExchange && ops_differ(d);
-  if (!permuted && !unexplained) return std::nullopt;
+  if (!permuted && !later && !unexplained) return std::nullopt;
   Explanation e;
   e.class_certainty = permuted ? Certainty::kProven : Certainty::kJudged;
-  e.summary = who(d) + (permuted ? " makes the same calls in another order" : " makes another call than the others") + step_text(d) +
+  e.summary = who(d) + (permuted ? " makes the same calls in another order"
+                       : later ? " makes a call that the others make later" : " makes another call than the others") + step_text(d) +
               "; all wait in " + call_at(d);
   if (permuted) e.evidence.push_back("the next " + std::to_string(d.story.added.size()) + " are the same on both sides, in another order");
   e.fix = {

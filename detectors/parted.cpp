@@ -9,6 +9,8 @@ namespace {
 
 using job::Visible;
 
+constexpr double kTeardownSeconds = 3;  // a process that goes away is mostly gone within this time
+
 bool outstanding_elsewhere(const JobView& view, Rank rank, const job::CommView& here) {
   for (const job::CommView& comm : view.comms) {
     if (comm.id == here.id) continue;
@@ -24,10 +26,11 @@ bool outstanding_elsewhere(const JobView& view, Rank rank, const job::CommView& 
 // A missing rank is only late unless it is going away, or waits in another communicator, and its visits have parted.
 bool is_plain(const JobView& view, const Divergence& d) {
   if (d.visible.kind == Visible::Kind::kArguments) return true;
-  if (!d.story.from_visits || d.missing.empty()) return false;
+  // Those that have ended are rank_dead.cpp's.
+  if (!d.story.from_visits || d.missing.empty() || alive(view, d.missing).size() != d.missing.size()) return false;
   bool waits_elsewhere = std::all_of(d.missing.begin(), d.missing.end(), [&](Rank rank) { return outstanding_elsewhere(view, rank, *d.comm); });
-  bool old_enough = view.ago(d.since_ns) >= view.params().settle;
-  if (d.story.teardown || waits_elsewhere) return old_enough;
+  if (waits_elsewhere) return view.ago(d.since_ns) >= view.params().settle;
+  if (d.story.teardown) return view.ago(d.since_ns) >= kTeardownSeconds;
   return view.ago(d.since_ns) >= view.params().stall_after && d.story.kind == job::Story::Kind::kDeletion;
 }
 

@@ -38,6 +38,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool left_out = d.story.kind == Story::Kind::kDeletion;
   if (!inserted && !left_out) return std::nullopt;
   std::string purpose = purpose_of(view, inserted ? d.story.added : d.story.left_out);
+  // Still in the same phase: it was not left out, only part of it.
+  if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose) return std::nullopt;
   if (purpose.empty() && !(inserted && from_new_lines(view, d))) return std::nullopt;
 
   Explanation e;

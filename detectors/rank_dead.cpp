@@ -11,11 +11,9 @@
 namespace dshang::detect {
 namespace {
 
-constexpr std::uint64_t kTogetherNs = 1'000'000'000;  // deaths within this time have one cause
-
-bool counts(const JobView& view, const Ended& ended, const std::optional<Victims>& victims) {
+bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& ended, const std::optional<Victims>& victims) {
   if (ended.normal()) return victims.has_value();
-  if (!ended.interrupted()) return true;
+  if (!ended.interrupted()) return !stopped_with_others(view, all, ended);
   return victims && view.ago(ended.death.time_ns) >= view.params().stall_after;
 }
 
@@ -83,7 +81,7 @@ void run(Work& work) {
   for (const Ended& ended : all) gone.push_back(ended.rank->rank);
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::optional<Victims> victims = victims_of(view, *all[i].rank);
-    if (!counts(view, all[i], victims) || had_cause_before(work, all[i])) continue;
+    if (!counts(view, all, all[i], victims) || had_cause_before(work, all[i])) continue;
     std::vector<Ended> together = {all[i]};
     for (std::size_t j = i + 1; j < all.size() && !all[i].normal(); ++j) {
       bool soon = all[j].death.time_ns - all[i].death.time_ns <= kTogetherNs;
