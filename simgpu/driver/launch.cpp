@@ -135,8 +135,8 @@ SIMGPU_API Error cuLaunchKernelEx(const LaunchConfig* config, void*, void**, voi
   return driver_call(__func__, [&]() -> Error { return launch_kernel(config->stream); });
 }
 
-// A descriptor of a tensor for the copy engine of a kernel: kernels do nothing, so it says nothing.
-SIMGPU_API Error cuTensorMapEncodeTiled(void* tensor_map, ...) {
+// A descriptor of a tensor for a kernel. Kernels do nothing, so it says nothing; the other arguments are not looked at.
+SIMGPU_API Error cuTensorMapEncodeTiled(void* tensor_map) {
   return guarded(__func__, kUnknownError, [&]() -> Error {
     constexpr size_t kTensorMapBytes = 128;
     std::memset(tensor_map, 0, kTensorMapBytes);
