@@ -117,7 +117,7 @@ void Attempt::ask_for_stacks(std::uint64_t now) {
     auto at = std::find_if(attached_.begin(), attached_.end(), [&](const auto& one) { return one->index == index; });
     if (at == attached_.end() || !(*at)->alive() || !(*at)->connection.socket) continue;
     Attached& attached = **at;
-    if (attached.asked_ns != 0 && now - attached.asked_ns < kStacksEvery) continue;
+    if (attached.asked_ns != 0 && elapsed(attached.asked_ns, now) < kStacksEvery) continue;
     attached.asked_ns = now;
     attached.connection.send(flight::MessageKind::kStacks, ++stacks_request_);
   }

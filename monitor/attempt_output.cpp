@@ -79,7 +79,7 @@ AttemptFiles::Place AttemptOutput::place_for(const Attempt& attempt) const {
 
 bool AttemptOutput::is_time(const Attempt& attempt, std::uint64_t now) const {
   if (attempt.attached().empty()) return false;
-  if (now - attempt.first_attach_ns() >= kPatienceForRanks) return true;
+  if (elapsed(attempt.first_attach_ns(), now) >= kPatienceForRanks) return true;
   return !all_provisional(attempt) && static_cast<std::int64_t>(ranks_in(attempt)) >= world_size_of(attempt);
 }
 
@@ -134,7 +134,7 @@ void AttemptOutput::round(Attempt& attempt, std::uint64_t now) {
   }
   write_journal(attempt);
   // A disk that is slower than that gets no more work than it can do.
-  if (now - persisted_ns_ >= settings_.persist_ns && worker_.waiting() < 8) {
+  if (elapsed(persisted_ns_, now) >= settings_.persist_ns && worker_.waiting() < 8) {
     persisted_ns_ = now;
     copy_flight(attempt, true);
   }
@@ -175,7 +175,7 @@ void AttemptOutput::say_news(const Attempt& attempt) const {
 
 void AttemptOutput::show(Attempt& attempt, std::uint64_t now) {
   if (attempt.report().findings.empty()) return;
-  if (!attempt.has_news() && now - report_ns_ < kReportEvery) return;
+  if (!attempt.has_news() && elapsed(report_ns_, now) < kReportEvery) return;
   report_is_due_ = true;
   if (state_ == State::kNotYet) make(attempt);
   if (!look_whether_made(attempt)) return;

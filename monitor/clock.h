@@ -18,4 +18,7 @@ inline std::uint64_t clock_ns(clockid_t clock) {
 
 inline std::uint64_t now_ns() { return clock_ns(CLOCK_MONOTONIC); }
 
+// 0 for a moment that is yet to come.
+inline std::uint64_t elapsed(std::uint64_t since, std::uint64_t now) { return now > since ? now - since : 0; }
+
 }  // namespace dshang::monitor

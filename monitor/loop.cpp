@@ -38,7 +38,7 @@ void Loop::run() {
     std::uint64_t now = now_ns();
     find_the_dead();
     if (attempt_ && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor())) break;
-    if (!attempt_ && now - started_ns_ > kPatienceForFirstRank) return;
+    if (!attempt_ && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
     accept_guests(now);
     hear_guests(now);
     hear_ranks();
@@ -86,7 +86,7 @@ void Loop::hear_guests(std::uint64_t now) {
     Registration registration;
     std::string why;
     Received received = receive_hello(guest->connection, &registration, &why);
-    if (received == Received::kNothing && now - guest->since_ns <= kPatienceForGreeting) {
+    if (received == Received::kNothing && elapsed(guest->since_ns, now) <= kPatienceForGreeting) {
       ++guest;
       continue;
     }

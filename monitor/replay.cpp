@@ -134,8 +134,9 @@ class Collector {
   job::Journal read_journal_of(const fs::path& folder) {
     fs::path path = journal_file(folder);
     try {
-      std::istringstream text(read_file(path.string()));
-      return job::read_journal(text);
+      std::string whole = read_file(path.string());
+      std::istringstream lines(whole.substr(0, whole.rfind('\n') + 1));  // the last one may have been cut off
+      return job::read_journal(lines);
     } catch (const std::exception& error) {
       result_.remarks.push_back(path.string() + ": " + error.what() + "; endings and host activity are not known");
       return {};

@@ -2,7 +2,8 @@
 // says, one command a line:
 //
 //   comm               the communicator of all ranks is ready
-//   call OP COUNT      a collective on it is entered and returns
+//   call OP COUNT      a collective on it is entered, returns and is done
+//   wait OP COUNT      a collective is entered and does not return
 //   step N             a training step begins
 //   burn MS            uses CPU on the main thread
 //   exit N             ends with a status;  record N: also leaves it in flight memory
@@ -173,10 +174,10 @@ class FakeRank {
     std::int64_t number = 0;
     if (verb == "comm") {
       open_comm();
-    } else if (verb == "call") {
+    } else if (verb == "call" || verb == "wait") {
       std::string op;
       words >> op >> number;
-      call(op, number);
+      call(op, number, verb == "call");
     } else if (verb == "step") {
       words >> number;
       writer_.header().step = number;
@@ -212,7 +213,7 @@ class FakeRank {
     writer_.header().world_rank = static_cast<std::uint32_t>(options_.rank) + 1;
   }
 
-  void call(const std::string& op, std::int64_t count) {
+  void call(const std::string& op, std::int64_t count, bool returns) {
     auto record = writer_.open_call();
     record->number = ++calls_;
     record->count = static_cast<std::uint64_t>(count);
@@ -223,9 +224,12 @@ class FakeRank {
     record->comm = comm_;
     record->step = writer_.header().step;
     record->enter_ns = now();
-    record->return_ns = now();
-    record->flags = flight::kCallReturned | flight::kCallMarked | flight::kCallDone;
-    record->done_ns = now();
+    if (returns) {
+      std::uint64_t at = now();
+      record->return_ns = at;
+      record->done_ns = at;
+      record->flags = flight::kCallReturned | flight::kCallMarked | flight::kCallDone;
+    }
     writer_.comm(comm_).calls = calls_;
     record.complete();
   }
