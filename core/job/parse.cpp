@@ -280,7 +280,9 @@ Parsed parse(std::string_view text, Names& names) {
     }
     parser.end_of_rank();
   } catch (const TextError& error) {
-    return {{}, "line " + std::to_string(parser.number()) + ": " + error.what()};
+    std::string what = printable(error.what());  // it may cite the text
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    return {{}, "line " + std::to_string(parser.number()) + ": " + what};
   }
   return {parser.take(), ""};
 }
