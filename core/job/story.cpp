@@ -22,7 +22,10 @@ std::size_t agreement(const Tokens& a, std::size_t at_a, const Tokens& b, std::s
   return n;
 }
 
-// Length of the shortest stretch, from the start, in which both hold the same tokens in another order; 0 = none.
+bool is_boundary(const Token& token) { return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall; }
+
+// Length of the shortest stretch, from the start and within one phase, in which both hold the same tokens in another
+// order; 0 = none.
 std::size_t permuted(const Tokens& a, const Tokens& b) {
   std::map<std::uint64_t, int> balance;
   std::size_t unequal = 0;
@@ -33,6 +36,7 @@ std::size_t permuted(const Tokens& a, const Tokens& b) {
     unequal += count != 0;
   };
   for (std::size_t n = 0; n < std::min({a.size(), b.size(), std::size_t{64}}); ++n) {
+    if (is_boundary(a[n]) || is_boundary(b[n])) return 0;
     add(a[n].key, 1);
     add(b[n].key, -1);
     if (unequal == 0) return n + 1;
@@ -44,8 +48,6 @@ bool same_purpose_other_arguments(const Token& a, const Token& b) {
   return a.kind == Token::Kind::kCall && b.kind == Token::Kind::kCall && a.call->op == b.call->op &&
          a.phase == b.phase && a.module == b.module && (a.place == b.place || !a.place || !b.place);
 }
-
-bool is_boundary(const Token& token) { return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall; }
 
 // Length of the round that the tokens repeat from their start on; 0 = they do not repeat.
 std::size_t period_of(const Tokens& tokens) {
