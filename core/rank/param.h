@@ -5,7 +5,7 @@
 //
 // declares DSHANG_STALL_AFTER.  One declaration is all: typed access, range check, `dshang --params`, the README table
 // and the warning about mistyped names follow from it.  The description lies as plain bytes in the ELF section
-// dshang_params, so that the program lists the parameters of libdshang.so by reading that file (core/job/param_list.h).
+// dshang_params, so that the program lists the parameters of libdshang.so by reading that file.
 //
 //   type              value()            range
 //   bool              bool               "0|1"
@@ -16,8 +16,8 @@
 //   choice            Choice             "a|b|c:*": `*` stands for anything but nothing
 //
 // value() reads the environment at its first use and never again; a missing, empty or bad value gives the default.
-// It prints nothing, in no process: what is wrong in the environment is said once a job, by the program
-// (environment_complaints in core/job/param_list.h) or through complain_about().
+// It prints nothing, in no process: what is wrong in the environment is said once a job, by the monitor, through
+// complain_about().
 //
 // Threads: value() by any.  Not for the recorded path: keep the value.  Freestanding, no allocation.
 #pragma once
