@@ -9,11 +9,8 @@ namespace {
 std::atomic<std::uint32_t> groups_so_far{0};
 
 void publish_depth(const flight::Writer* writer, const Group& group) {
-  if (!writer) return;
-  std::uint32_t index = thread_index(*writer);
-  if (index < flight::kThreadEntries) {
-    writer->thread_entry(index).group_depth.store(group.depth, std::memory_order_relaxed);
-  }
+  flight::ThreadEntry* entry = writer ? known_thread(*writer).entry : nullptr;
+  if (entry) entry->group_depth.store(group.depth, std::memory_order_relaxed);
 }
 
 // Calls `body(n, record)` for the group's calls that NCCL has not rejected already, newest first: numbers are given back in
@@ -23,7 +20,7 @@ void for_each_call(const flight::Writer& writer, const Group& group, Body body) 
   if (!group.count) return;
   std::uint64_t oldest = group.last >= flight::kCallEntries ? group.last - flight::kCallEntries + 1 : 0;
   std::uint64_t first = group.first > oldest ? group.first : oldest;
-  std::uint32_t thread = thread_index(writer);
+  std::uint32_t thread = known_thread(writer).index;
   for (std::uint64_t n = group.last + 1; n-- > first;) {
     flight::CallRecord* record = writer.call(n);
     if (!record || record->group != group.ordinal || record->thread != thread) continue;

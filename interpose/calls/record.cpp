@@ -58,7 +58,7 @@ Call open_call(const flight::Writer& writer, Row row, const Arguments& arguments
   record->phase = purpose.phase;
   record->group = grouped ? group.ordinal : 0;
   record->root_or_peer = arguments.root_or_peer;
-  record->thread = thread_index(writer);
+  record->thread = known_thread(writer).index;
   record->op = op;
   record->dtype = arguments.dtype;
   record->reduce_op = arguments.reduce_op;
@@ -91,8 +91,13 @@ void close_call(const flight::Writer& writer, const Call& call, abi::Result resu
     } else if (call.marked && result == abi::Result::kInProgress) {
       flags |= flight::kCallProgressUnknown;  // its kernel is launched later, by another thread
     }
-    record.flags.fetch_or(flags, std::memory_order_release);
-    if (!accepted(result) && call.grouped) record.flags.fetch_and(~flight::kCallGroupPending, std::memory_order_release);
+    if (call.marked) {
+      record.flags.fetch_or(flags, std::memory_order_release);  // the poller writes others
+    } else {
+      flags |= record.flags.load(std::memory_order_relaxed);
+      if (!accepted(result)) flags &= ~flight::kCallGroupPending;
+      record.flags.store(flags, std::memory_order_release);
+    }
   }
   if (!call.marked) return;
   runtime::CallSpan span = span_of(call);

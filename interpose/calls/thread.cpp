@@ -10,11 +10,6 @@ namespace {
 
 std::uint32_t names[kRows];  // written before the flight memory is published
 
-flight::ThreadEntry* entry_of_this_thread(const flight::Writer& writer) {
-  std::uint32_t index = thread_index(writer);
-  return index < flight::kThreadEntries ? &writer.thread_entry(index) : nullptr;
-}
-
 }  // namespace
 
 thread_local constinit Thread this_thread{};
@@ -31,25 +26,26 @@ std::uint64_t now_ns() {
   return std::uint64_t(t.tv_sec) * 1000000000u + std::uint64_t(t.tv_nsec);
 }
 
-std::uint32_t thread_index(const flight::Writer& writer) {
+Thread& known_thread(const flight::Writer& writer) {
   Thread& thread = this_thread;
   std::uint32_t waking = wakings.load(std::memory_order_relaxed);
   if (thread.waking != waking) [[unlikely]] {
     thread.index = rank::thread_index(writer, flight::kThreadCalls);
+    thread.entry = thread.index < flight::kThreadEntries ? &writer.thread_entry(thread.index) : nullptr;
     thread.waking = waking;
   }
-  return thread.index;
+  return thread;
 }
 
 void inside(const flight::Writer& writer, Row row, std::uint64_t since_ns) {
-  flight::ThreadEntry* entry = entry_of_this_thread(writer);
+  flight::ThreadEntry* entry = known_thread(writer).entry;
   if (!entry) return;
   entry->inside_since_ns.store(since_ns, std::memory_order_relaxed);
   entry->inside.store(names[index(row)], std::memory_order_release);
 }
 
 void outside(const flight::Writer& writer, std::uint64_t now) {
-  flight::ThreadEntry* entry = entry_of_this_thread(writer);
+  flight::ThreadEntry* entry = known_thread(writer).entry;
   if (!entry) return;
   entry->inside.store(0, std::memory_order_relaxed);
   entry->last_ns.store(now, std::memory_order_relaxed);

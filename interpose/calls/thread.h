@@ -27,8 +27,9 @@ struct Entry {
 
 struct Thread {
   Entry nccl, cuda;
-  std::uint32_t waking;        // to which waking `index` belongs
-  std::uint32_t index;         // of the thread's entry in flight memory
+  std::uint32_t waking;          // to which waking `index` and `entry` belong
+  std::uint32_t index;           // in flight memory; kThreadEntries = no room
+  flight::ThreadEntry* entry;    // null = no room
   Group groups[resolve::kLibraries];
 };
 
@@ -76,8 +77,8 @@ class HostErrno {
 // CLOCK_MONOTONIC, nanoseconds.
 std::uint64_t now_ns();
 
-// Index of the calling thread in the flight memory; kThreadEntries = no room.
-std::uint32_t thread_index(const flight::Writer& writer);
+// The calling thread, with its place in the flight memory.
+Thread& known_thread(const flight::Writer& writer);
 
 // Says in flight memory that the calling thread is inside `row` since `since_ns`, or in none.
 void inside(const flight::Writer& writer, Row row, std::uint64_t since_ns);

@@ -185,12 +185,11 @@ void settle_group(const flight::Writer& writer, const calls::Group& group, Resul
   }
 }
 
-Known known(const flight::Writer& writer, Comm comm, resolve::LibraryId library_of_caller) {
-  if (!comm) return {calls::kNoComm, 0, library_of_caller};
-  Live* live = find(comm);
+Known known(const flight::Writer& writer, Live* live, Comm comm, resolve::LibraryId library_of_caller) {
   if (!live) [[unlikely]] {
+    if (!comm) return {calls::kNoComm, 0};
     live = take_from_background(writer, comm) ? find(comm) : adopt_unknown(writer, comm, library_of_caller);
-    if (!live) return {calls::kNoComm, 0, library_of_caller};
+    if (!live) return {calls::kNoComm, 0};
   }
   if (!live->ready.load(std::memory_order_relaxed)) [[unlikely]] {
     // Its first use: the host knows that it is ready.
@@ -198,7 +197,7 @@ Known known(const flight::Writer& writer, Comm comm, resolve::LibraryId library_
       become_ready(writer, &writer.comm(live->index), live->library, comm);
     }
   }
-  return {live->index, live->id, live->library};
+  return {live->index, live->id};
 }
 
 void note_async_error(const flight::Writer& writer, Comm comm, Result error) {

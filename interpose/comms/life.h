@@ -46,14 +46,13 @@ void finish_creation(const flight::Writer& writer, const Creation& creation, abi
 // The outermost group end returned `result`: the communicators that this thread created in the group are there.
 void settle_group(const flight::Writer& writer, const calls::Group& group, abi::Result result);
 
-// The communicator of a call: index into flight memory, id and library.  One that was never seen is entered as of unknown
-// origin.  kNoComm for a null handle.
+// The communicator of a call, as find() gave it, or null: one that was never seen is entered as of unknown origin.
+// Index kNoComm for a null handle.
 struct Known {
   std::uint32_t index;
   std::uint64_t id;
-  resolve::LibraryId library;
 };
-Known known(const flight::Writer& writer, abi::Comm comm, resolve::LibraryId library_of_caller);
+Known known(const flight::Writer& writer, Live* live, abi::Comm comm, resolve::LibraryId library_of_caller);
 
 // ncclCommGetAsyncError answered `error` for `comm`.
 void note_async_error(const flight::Writer& writer, abi::Comm comm, abi::Result error);

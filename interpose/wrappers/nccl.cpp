@@ -28,8 +28,8 @@ Arguments arguments_of(const P&... p) {
 
 // A communicator belongs to one library; calls without one are served by the caller's.
 template <Row R>
-Found real_of(Comm comm, const void* caller) {
-  if (comms::Live* live = comms::find(comm)) return {resolve::in_library(R, live->library), live->library};
+Found real_of(const comms::Live* live, const void* caller) {
+  if (live) return {resolve::in_library(R, live->library), live->library};
   return resolve::by_caller(R, caller);
 }
 
@@ -38,13 +38,14 @@ template <Row R, typename... P>
 Result recorded(const Entry& here, P... p) {
   Stay stay(this_thread.nccl, here);
   Arguments arguments = arguments_of(p...);
-  Found real = real_of<R>(arguments.comm, here.caller);
+  comms::Live* live = comms::find(arguments.comm);
+  Found real = real_of<R>(live, here.caller);
   if (!real.function) return missing<R>(kNoFunction);
   if (!stay.writer) return stay.call<Result>(real.function, p...);
 
   const Writer& writer = *stay.writer;
   std::uint64_t enter_ns = calls::now_ns();
-  std::uint32_t comm = comms::known(writer, arguments.comm, real.library).index;
+  std::uint32_t comm = comms::known(writer, live, arguments.comm, real.library).index;
   calls::Call call = calls::open_call(writer, R, arguments, comm, real.library, enter_ns);
   constexpr Kind kind = info(R).kind;
   if constexpr (kind == Kind::kFinalize) comms::note_end(writer, arguments.comm, CommState::kFinalized);
@@ -86,13 +87,14 @@ Result derive(const Entry& here, P... p) {
   wake_for(runtime::WakeReason::kCommunicator);
   Stay stay(this_thread.nccl, here);
   Arguments arguments = arguments_of(p...);
-  Found real = real_of<R>(arguments.comm, here.caller);
+  comms::Live* live = comms::find(arguments.comm);
+  Found real = real_of<R>(live, here.caller);
   if (!real.function) return missing<R>(kNoFunction);
   if (!stay.writer) return stay.call<Result>(real.function, p...);
 
   const Writer& writer = *stay.writer;
   std::uint64_t enter_ns = calls::now_ns();
-  comms::Known parent = comms::known(writer, arguments.comm, real.library);
+  comms::Known parent = comms::known(writer, live, arguments.comm, real.library);
   calls::Call call{};
   if (arguments.comm) {
     call = calls::open_call(writer, R, arguments, parent.index, real.library, enter_ns);
@@ -155,7 +157,7 @@ Result group_end(const Entry& here, P... p) {
 template <Row R, typename... P>
 Result passive(const Entry& here, P... p) {
   Stay stay(this_thread.nccl, here);
-  Found real = real_of<R>(arguments_of(p...).comm, here.caller);
+  Found real = real_of<R>(comms::find(arguments_of(p...).comm), here.caller);
   if (!real.function) return missing<R>(kNoFunction);
   return stay.call<Result>(real.function, p...);
 }
@@ -163,7 +165,7 @@ Result passive(const Entry& here, P... p) {
 template <Row R>
 Result async_error(const Entry& here, Comm comm, Result* error) {
   Stay stay(this_thread.nccl, here);
-  Found real = real_of<R>(comm, here.caller);
+  Found real = real_of<R>(comms::find(comm), here.caller);
   if (!real.function) return missing<R>(kNoFunction);
   Result result = stay.call<Result>(real.function, comm, error);
   if (stay.writer && result == Result::kSuccess && error) comms::note_async_error(*stay.writer, comm, *error);
