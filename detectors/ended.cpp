@@ -110,7 +110,7 @@ void place_at(const JobView& view, const Victims& victims, Finding& finding) {
       same->ranks.push_back(member.rank);
     }
   }
-  std::string line = job::ranks_text(victims.ranks) + " wait in call " + std::to_string(victims.call) + " of " + victims.comm->name;
+  std::string line = wait_text(victims.ranks) + " in call " + std::to_string(victims.call) + " of " + victims.comm->name;
   for (const job::Side& side : finding.sides) {
     line += "; " + job::ranks_text(side.ranks) + ": " + call_text(side) + (side.site ? " at " + *side.site : "");
   }

@@ -170,7 +170,7 @@ void run(Work& work) {
       e.class_certainty = Certainty::kJudged;
       std::string doing = p.innermost.empty() ? "" : " in " + p.innermost;
       e.summary = "rank " + std::to_string(rank) + (advances ? " is still busy" : p.known ? " is stuck" : " is") + " on the host" + doing +
-                  " while " + job::ranks_text(d.waiting) + " wait for it in " + call_at(d) + " (" + seconds_text(waited) + ")";
+                  " while " + wait_text(d.waiting) + " for it in " + call_at(d) + " (" + seconds_text(waited) + ")";
       e.evidence = evidence_of_progress(p);
       e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) + " left until the framework's time-out of " +
                            seconds_text(limit.seconds) + " (" + limit.source + ")");

@@ -28,7 +28,7 @@ void run(Work& work) {
   bool told = std::all_of(all.begin(), all.end(), [](const Ended& e) { return e.death.known != job::EndingKnown::kNo; });
   f.certainty = f.class_certainty = told ? Certainty::kProven : Certainty::kJudged;
   f.at = work.view.seconds(first_ns);
-  f.summary = "the job was stopped from outside: " + job::ranks_text(stopped) + " " + how + "; nothing was wrong before";
+  f.summary = "the job was stopped from outside: " + job::ranks_text(stopped) + " ended (the first " + how + "); nothing was wrong before";
   f.evidence = {"ended on request: " + job::ranks_text(stopped)};
   work.findings.push_back(std::move(f));
   explain_missing(work, gone);

@@ -50,7 +50,7 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
   if (together.size() > 1) f.summary += ", and so did " + std::to_string(together.size() - 1) + " more within a second";
   if (victims) {
     f.summary += " after call " + std::to_string(victims->last_of_ended) + " of " + victims->comm->name + "; " +
-                 job::ranks_text(victims->ranks) + " wait for it in call " + std::to_string(victims->call);
+                 wait_text(victims->ranks) + " for it in call " + std::to_string(victims->call);
   }
   for (const Ended& ended : together) {
     f.evidence.push_back("rank " + std::to_string(ended.rank->rank) + " (pid " + std::to_string(ended.rank->records().pid) + ") " +

@@ -43,7 +43,7 @@ Finding make_finding(const JobView& view, const Stall& stall) {
   f.waiting = stall.waiting;
   f.call = stall.call;
   f.at = view.seconds(stall.since_ns);
-  f.summary = job::ranks_text(stall.waiting) + " wait in call " + std::to_string(stall.call) + " of " + stall.comm->name + " for " +
+  f.summary = wait_text(stall.waiting) + " in call " + std::to_string(stall.call) + " of " + stall.comm->name + " for " +
               seconds_text(view.ago(stall.since_ns)) + "; what was recorded does not say why";
   f.evidence = {"judged by the stall threshold of " + seconds_text(view.params().stall_after) + " (DSHANG_STALL_AFTER)"};
   f.fix = {"Look at the stacks of all ranks, and at the GPUs and links of the ranks that wait (`nvidia-smi`, `NCCL_DEBUG=INFO`).",

@@ -47,7 +47,7 @@ std::string call_text(const job::Side& side) {
   std::string text = side.op.value_or("call");
   if (side.count) text += " of " + std::to_string(*side.count);
   if (side.dtype) text += " " + *side.dtype;
-  if (side.reduce_op && *side.reduce_op != "sum" && *side.reduce_op != "avg") text += " " + *side.reduce_op;
+  if (side.reduce_op) text += " " + *side.reduce_op;
   if (side.root) text += " from root " + std::to_string(*side.root);
   return text;
 }
@@ -73,6 +73,8 @@ std::string modules_text(const JobView& view, const job::Tokens& tokens) {
 }
 
 std::string place_text(const JobView& view, const Token& token) { return view.names().place_text(token.place); }
+
+std::string wait_text(const std::vector<Rank>& ranks) { return job::ranks_text(ranks) + (ranks.size() == 1 ? " waits" : " wait"); }
 
 std::string step_text(const Divergence& d) { return d.step ? " in step " + std::to_string(*d.step) : ""; }
 
@@ -105,7 +107,7 @@ std::string others(const Divergence& d) {
 }
 
 std::string went_on(const JobView& view, const Divergence& d) {
-  if (d.story.next.empty()) return {};
+  if (d.story.next.empty() || d.story.kind == Story::Kind::kExchange) return {};
   std::string text = who(d) + " went on with " + token_text(view, d.story.next[0]);
   if (std::string at = place_text(view, d.story.next[0]); !at.empty()) text += " (" + at + ")";
   if (d.story.expected.empty()) return text;
@@ -117,8 +119,8 @@ std::string went_on(const JobView& view, const Divergence& d) {
 std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   std::vector<std::string> lines;
   const bool arguments = d.visible.kind == job::Visible::Kind::kArguments;
-  std::string first = arguments ? "arguments first differ at " + call_at(d) : job::ranks_text(d.waiting) + " wait in " + call_at(d);
-  if (!d.missing.empty()) first += "; " + job::ranks_text(d.missing) + " have not made it (last call " +
+  std::string first = arguments ? "arguments first differ at " + call_at(d) : wait_text(d.waiting) + " in " + call_at(d);
+  if (!d.missing.empty()) first += "; " + job::ranks_text(d.missing) + (d.missing.size() == 1 ? " has" : " have") + " not made it (last call " +
                                    std::to_string(d.visible.call - 1) + ")";
   lines.push_back(first);
   for (const job::Side& side : d.sides) lines.push_back(side_text(side));

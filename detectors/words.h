@@ -12,6 +12,7 @@ std::string call_text(const job::Side& side);              // "all_gather of 400
 std::string call_at(const Divergence& d);                  // "call 118 of world"
 std::string modules_text(const JobView& view, const job::Tokens& tokens);   // outermost names: "layers.3, layers.4"
 std::string place_text(const JobView& view, const job::Token& token);       // "train.py:12 forward", "" unknown
+std::string wait_text(const std::vector<Rank>& ranks);        // "rank 2 waits", "ranks 0, 1 wait"
 std::string step_text(const Divergence& d);                // " in step 7", "" unknown
 std::string bytes_text(std::uint64_t bytes);               // "336 MiB"
 std::string seconds_text(double seconds);                  // "0.3 s", "12 s", "10 min"

@@ -22,15 +22,18 @@ DSHANG_PARAM(seconds, POLL, "0.05", "0.005..5", "seconds between two looks of th
 DSHANG_PARAM(seconds, PERSIST, "2", "0.1..3600",
              "seconds between copies of changed flight memory to node-local disk");
 
+DSHANG_PARAM(seconds, STALL_AFTER, "30", "0.1..86400",
+             "seconds without progress after which a judged finding may be made");
+DSHANG_PARAM(string, SITE_SKIP, "", "comma-separated file name endings",
+             "the user's own wrapper modules: the call site is the first frame outside torch, DeepSpeed and these");
+
 std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 
-std::vector<std::string> own_variables() {
-  std::vector<std::string> lines;
-  for (char** at = environ; at && *at; ++at) {
-    if (std::strncmp(*at, "DSHANG_", 7) == 0) lines.emplace_back(*at);
-  }
-  std::sort(lines.begin(), lines.end());
-  return lines;
+// What the analysis is told (core/job/params.h), as it is in effect: a value out of its range is the default.
+std::vector<std::string> analysis_parameters() {
+  char stall_after[64];
+  std::snprintf(stall_after, sizeof stall_after, "DSHANG_STALL_AFTER=%g", param_STALL_AFTER.value());
+  return {std::string("DSHANG_SITE_SKIP=") + param_SITE_SKIP.value(), stall_after};
 }
 
 std::int32_t number_in_environment(const char* name) {
@@ -88,7 +91,7 @@ Settings read_settings(std::uint64_t job) {
                    std::to_string(settings.user) + "/" + job_text(job);
   settings.poll_ns = nanoseconds(param_POLL.value());
   settings.persist_ns = nanoseconds(param_PERSIST.value());
-  settings.parameters = own_variables();
+  settings.parameters = analysis_parameters();
   settings.node = node_number();
   return settings;
 }
