@@ -108,7 +108,10 @@ void Attempt::analyse() {
   job::Analysis analysis = detect::analyse(job_);
   wants_stacks_ = analysis.wants_stacks;
   report_ = history_.update(job_, std::move(analysis), &has_news_);
-  note(job::line_of_time(job_.journal.now_ns));
+  // What has ended by now is told as it was at the look before.
+  if (has_news_ && last_analysis_ns_ != 0) note_moment(last_analysis_ns_);
+  if (has_news_) note_moment(job_.journal.now_ns);
+  last_analysis_ns_ = job_.journal.now_ns;
   analysis_cost_ns_ = now_ns() - begin;
 }
 
@@ -138,6 +141,12 @@ std::string Attempt::take_journal_lines() {
   return lines;
 }
 
+void Attempt::note_moment(std::uint64_t moment) {
+  if (!moments_.empty() && moments_.back() == moment) return;
+  moments_.push_back(moment);
+  note(job::line_of_time(moment));
+}
+
 std::string Attempt::whole_journal() const {
   std::string text = line_of_start(job_.journal);
   for (const auto& process : job_.processes) {
@@ -145,7 +154,8 @@ std::string Attempt::whole_journal() const {
     for (const job::HostSample& sample : process->journal.samples) text += line_of_sample(process->journal, sample);
     if (process->journal.death) text += line_of_death(process->journal);
   }
-  return text + job::line_of_time(job_.journal.now_ns);
+  for (std::uint64_t moment : moments_) text += job::line_of_time(moment);
+  return text;
 }
 
 }  // namespace dshang::monitor

@@ -47,7 +47,8 @@ class Attempt {
   // Asks processes for their stacks where the last analysis wanted them, each at most once in `kStacksEvery`.
   void ask_for_stacks(std::uint64_t now);
 
-  // Lines for flight/monitor.log since the last call; all of them again.
+  // Lines for flight/monitor.log since the last call; all of them again.  A line of time stands for every moment that
+  // replay.h has to look at.
   std::string take_journal_lines();
   std::string whole_journal() const;
 
@@ -66,6 +67,7 @@ class Attempt {
  private:
   void load(Attached& attached);
   void note(std::string line) { journal_lines_ += line; }
+  void note_moment(std::uint64_t moment);
 
   job::Job job_;
   job::Trigger trigger_;
@@ -75,6 +77,8 @@ class Attempt {
   bool has_news_ = false;
   std::vector<std::unique_ptr<Attached>> attached_;
   std::string journal_lines_;
+  std::vector<std::uint64_t> moments_;  // of analyses with news, and of those just before them
+  std::uint64_t last_analysis_ns_ = 0;
   std::int32_t restart_count_ = 0;
   std::uint64_t first_attach_ns_ = 0, analysis_cost_ns_ = 0, stacks_request_ = 0;
 };

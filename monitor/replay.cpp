@@ -1,6 +1,7 @@
 #include "monitor/replay.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <sstream>
@@ -9,6 +10,8 @@
 
 #include "core/flight/reader.h"
 #include "core/job/load.h"
+#include "detectors/run.h"
+#include "monitor/as_of.h"
 #include "monitor/disk.h"
 
 namespace dshang::monitor {
@@ -127,6 +130,10 @@ class Collector {
 
   Replay take() {
     if (result_.job->processes.empty()) throw std::runtime_error("no flight file could be read" + first_remark());
+    auto& moments = result_.moments;
+    if (moments.empty()) moments.push_back(result_.job->journal.now_ns);
+    std::sort(moments.begin(), moments.end());
+    moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
     return std::move(result_);
   }
 
@@ -135,11 +142,22 @@ class Collector {
     fs::path path = journal_file(folder);
     try {
       std::string whole = read_file(path.string());
-      std::istringstream lines(whole.substr(0, whole.rfind('\n') + 1));  // the last one may have been cut off
+      whole.resize(whole.rfind('\n') + 1);  // the last one may have been cut off
+      add_moments(whole);
+      std::istringstream lines(whole);
       return job::read_journal(lines);
     } catch (const std::exception& error) {
       result_.remarks.push_back(path.string() + ": " + error.what() + "; endings and host activity are not known");
       return {};
+    }
+  }
+
+  void add_moments(const std::string& journal) {
+    std::istringstream lines(journal);
+    std::string time = job::line_of_time(0);
+    time.resize(time.find('0'));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with(time)) result_.moments.push_back(std::strtoull(line.c_str() + time.size(), nullptr, 10));
     }
   }
 
@@ -176,11 +194,42 @@ class Collector {
 
   std::string first_remark() const { return result_.remarks.empty() ? "" : ": " + result_.remarks.front(); }
 
-  Replay result_{std::make_unique<job::Job>(), {}};
+  Replay result_{std::make_unique<job::Job>(), {}, {}};
   bool has_journal_ = false;
 };
 
+// Processes that had attached by then; the names are lent.
+std::unique_ptr<job::Job> job_as_of(job::Job& whole, std::uint64_t moment) {
+  auto job = std::make_unique<job::Job>();
+  job->params = whole.params;
+  job->journal = whole.journal;
+  job->journal.now_ns = moment;
+  for (const auto& process : whole.processes) {
+    if (process->journal.attach_ns > moment) break;
+    job->processes.push_back(std::make_unique<job::Process>(
+        job::Process{as_of(process->records, moment), as_of(process->journal, moment)}));
+  }
+  job->names = std::move(whole.names);
+  return job;
+}
+
 }  // namespace
+
+job::Report repeat(Replay replay) {
+  job::FindingHistory history;
+  job::Report report;
+  for (std::uint64_t moment : replay.moments) {
+    bool last = moment == replay.moments.back();
+    std::unique_ptr<job::Job> earlier = last ? nullptr : job_as_of(*replay.job, moment);
+    job::Job& job = last ? *replay.job : *earlier;
+    job::Analysis analysis = detect::analyse(job);
+    analysis.not_checked.insert(analysis.not_checked.end(), replay.remarks.begin(), replay.remarks.end());
+    bool has_news = false;
+    report = history.update(job, std::move(analysis), &has_news);
+    if (!last) replay.job->names = std::move(earlier->names);
+  }
+  return report;
+}
 
 Replay replay(const std::vector<std::string>& directories) {
   Collector collector;

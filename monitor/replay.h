@@ -6,17 +6,23 @@
 #include <vector>
 
 #include "core/job/job.h"
+#include "core/job/report.h"
 
 namespace dshang::monitor {
 
 struct Replay {
   std::unique_ptr<job::Job> job;
-  std::vector<std::string> remarks;  // what could not be read, for not_checked
+  std::vector<std::uint64_t> moments;  // at which the monitor had news, oldest first
+  std::vector<std::string> remarks;    // what could not be read, for not_checked
 };
 
 // `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes make one
 // job.  Where the job still runs, or ended without its monitor, the node-local copy is read if it is on this machine.
 // Throws std::runtime_error when there is nothing to read.
 Replay replay(const std::vector<std::string>& directories);
+
+// The report as it was when the job ended: the detectors look at each moment at which there was news, because ranks that
+// waited for each other may have been ended together afterwards.
+job::Report repeat(Replay replay);
 
 }  // namespace dshang::monitor

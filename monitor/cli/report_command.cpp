@@ -4,7 +4,6 @@
 
 #include "core/job/dump.h"
 #include "core/job/report.h"
-#include "detectors/run.h"
 #include "monitor/cli/commands.h"
 #include "monitor/replay.h"
 
@@ -24,10 +23,7 @@ int run(const Options& options) {
     for (const auto& process : replayed.job->processes) print(job::dump(process->records, replayed.job->names));
     return 0;
   }
-  job::Analysis analysis = detect::analyse(*replayed.job);
-  analysis.not_checked.insert(analysis.not_checked.end(), replayed.remarks.begin(), replayed.remarks.end());
-  bool has_news = false;
-  job::Report report = job::FindingHistory().update(*replayed.job, std::move(analysis), &has_news);
+  job::Report report = repeat(std::move(replayed));
   print(options.json ? job::json_of(report) : job::text_of(report));
   return 0;
 }

@@ -5,7 +5,7 @@
 //   call OP COUNT      a collective on it is entered, returns and is done
 //   wait OP COUNT      a collective is entered and does not return
 //   step N             a training step begins
-//   burn MS            uses CPU on the main thread
+//   burn MS            uses so much CPU time on the main thread
 //   exit N             ends with a status;  record N: also leaves it in flight memory
 //   signal N           raises a signal
 //   reconnect          closes the connection and registers again
@@ -183,8 +183,8 @@ class FakeRank {
       writer_.header().step = number;
     } else if (verb == "burn") {
       words >> number;
-      std::uint64_t until = now() + static_cast<std::uint64_t>(number) * 1000000u;
-      while (now() < until) {
+      std::uint64_t until = clock_of(CLOCK_PROCESS_CPUTIME_ID) + static_cast<std::uint64_t>(number) * 1000000u;
+      while (clock_of(CLOCK_PROCESS_CPUTIME_ID) < until) {
       }
     } else if (verb == "record" || verb == "exit") {
       words >> number;

@@ -1,0 +1,15 @@
+// What was known at an earlier moment: records and journal without what came later.
+//
+// Not restored, because nothing dates them: live memory counters, and what rings had overwritten by the end.
+#pragma once
+
+#include <cstdint>
+
+#include "core/job/job.h"
+
+namespace dshang::monitor {
+
+job::RankRecords as_of(const job::RankRecords& records, std::uint64_t moment);
+job::ProcessJournal as_of(const job::ProcessJournal& journal, std::uint64_t moment);
+
+}  // namespace dshang::monitor
