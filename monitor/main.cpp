@@ -19,6 +19,7 @@ int run(int argc, char** argv) {
   Run chosen;
   dshang::monitor::cli::add_report(app, &chosen);
   dshang::monitor::cli::add_path(app, &chosen);
+  dshang::monitor::cli::add_dry_run(app, &chosen);
   dshang::monitor::cli::add_monitor(app, &chosen);
   try {
     app.parse(argc, argv);
