@@ -60,11 +60,13 @@ std::optional<Victims> victims_of(const JobView& view, const job::RankView& ende
     victims.comm = &comm;
     victims.last_of_ended = gone->last();
     for (const job::Member& member : comm.members) {
-      if (!view.ranks[member.process].alive()) continue;
+      const job::RankView& rank = view.ranks[member.process];
+      if (&member == gone || (!rank.alive() && rank.journal().death->time_ns <= ended.journal().death->time_ns)) continue;
       for (const job::Call* call : member.calls) {
-        if (!job::is_outstanding(*call) || completes_without(*gone, call->number)) continue;
+        if (!job::waits_in(rank, *call) || completes_without(*gone, call->number)) continue;
         victims.ranks.push_back(member.rank);
         if (!victims.call || call->number < victims.call) victims.call = call->number;
+        victims.until_ns = std::max(victims.until_ns, rank.alive() ? view.now_ns() : rank.journal().death->time_ns);
         if (!victims.since_ns || call->enter_ns < victims.since_ns) victims.since_ns = call->enter_ns;
         break;
       }

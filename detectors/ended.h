@@ -27,13 +27,14 @@ std::vector<Ended> endings(const JobView& view);
 // the job was stopped from outside, whatever the signal was.
 bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, const Ended& ended);
 
-// Ranks that are alive and wait in a call that the ended rank can no longer complete.
+// Ranks that wait (or waited until they ended, later) in a call that the ended rank can no longer complete.
 struct Victims {
   const job::CommView* comm = nullptr;
   job::Seq call = 0;             // the first such call
   job::Seq last_of_ended = 0;    // the last call that the ended rank made there
   std::vector<Rank> ranks;
   std::uint64_t since_ns = 0;    // when the first of them entered it
+  std::uint64_t until_ns = 0;    // when the last of them still waited
 };
 std::optional<Victims> victims_of(const JobView& view, const job::RankView& ended);
 

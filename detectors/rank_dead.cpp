@@ -14,7 +14,8 @@ namespace {
 bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& ended, const std::optional<Victims>& victims) {
   if (ended.normal()) return victims.has_value();
   if (!ended.interrupted()) return !stopped_with_others(view, all, ended);
-  return victims && view.ago(ended.death.time_ns) >= view.params().stall_after;
+  if (!victims || victims->until_ns <= ended.death.time_ns) return false;
+  return static_cast<double>(victims->until_ns - ended.death.time_ns) / 1e9 >= view.params().stall_after;
 }
 
 void add_last_exception(const JobView& view, const job::RankView& rank, Finding& finding) {

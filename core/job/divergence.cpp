@@ -146,7 +146,7 @@ std::optional<Divergence> find_divergence(const JobView& view, const CommView& c
   d.comm = &comm;
   d.visible = *visible;
   d.since_ns = existed_since(comm, *visible);
-  d.waiting = waiting_from(comm, visible->call);
+  d.waiting = waiting_from(view, comm, visible->call);
   for (const Member& member : comm.members) {
     if (member.last() < visible->call) d.missing.push_back(member.rank);
   }

@@ -69,6 +69,6 @@ std::optional<Divergence> find_divergence(const JobView& view, const CommView& c
 Side side_of(const JobView& view, const Member& member, const Call& call);
 
 // Members that wait in a call numbered `call` or later.
-std::vector<Rank> waiting_from(const CommView& comm, Seq call);
+std::vector<Rank> waiting_from(const JobView& view, const CommView& comm, Seq call);
 
 }  // namespace dshang::job

@@ -9,13 +9,13 @@
 
 namespace dshang::job {
 
-FieldReader::FieldReader(std::vector<Token> tokens, TextScope& scope, std::string what)
+FieldReader::FieldReader(std::vector<TextToken> tokens, TextScope& scope, std::string what)
     : tokens_(std::move(tokens)), taken_(tokens_.size()), scope_(scope), what_(std::move(what)) {}
 
 void FieldReader::finish() const {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (taken_[i]) continue;
-    const Token& token = tokens_[i];
+    const TextToken& token = tokens_[i];
     for (std::size_t other = 0; other < i; ++other) {
       if (!token.key.empty() && tokens_[other].key == token.key)
         throw TextError(token.key + "= stands twice");
@@ -31,13 +31,13 @@ void FieldReader::finish() const {
 }
 
 bool FieldReader::has(std::string_view key) const {
-  for (const Token& token : tokens_) {
+  for (const TextToken& token : tokens_) {
     if (token.key == key) return true;
   }
   return false;
 }
 
-const Token* FieldReader::take(std::string_view key) {
+const TextToken* FieldReader::take(std::string_view key) {
   keys_.push_back(key);
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (taken_[i] || tokens_[i].key != key) continue;
@@ -47,7 +47,7 @@ const Token* FieldReader::take(std::string_view key) {
   return nullptr;
 }
 
-Token FieldReader::first_bare(const char* meaning) {
+TextToken FieldReader::first_bare(const char* meaning) {
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
     if (taken_[i] || !tokens_[i].key.empty()) continue;
     taken_[i] = true;
@@ -75,14 +75,14 @@ std::size_t FieldReader::index_in(std::string_view text, const std::string_view*
   throw TextError("unknown word \"" + std::string(text.substr(0, 60)) + "\"; allowed: " + allowed);
 }
 
-NameId FieldReader::name_of(const Token& token) {
+NameId FieldReader::name_of(const TextToken& token) {
   return token.is_none() ? 0 : scope_.names.name(printable(token.text));
 }
 
 void FieldReader::bare(NameId& name) { name = name_of(first_bare("a name")); }
 
 void FieldReader::op_name(char (&name)[24]) {
-  Token token = first_bare("a name");
+  TextToken token = first_bare("a name");
   bool fits = token.text.size() < sizeof name;
   for (char c : token.text) fits = fits && (std::isalnum(static_cast<unsigned char>(c)) || c == '_');
   if (!fits) throw TextError("the name of an operation has at most 23 letters a-z A-Z 0-9 _");
@@ -93,7 +93,7 @@ void FieldReader::number_if(std::uint64_t& value, std::uint64_t by_default) {
   value = by_default;
   words_.push_back("<count>");
   for (std::size_t i = 0; i < tokens_.size(); ++i) {
-    const Token& token = tokens_[i];
+    const TextToken& token = tokens_[i];
     if (taken_[i] || !token.key.empty() || token.quoted || !is_number(token.text)) continue;
     taken_[i] = true;
     value = to_unsigned(token.text);
@@ -106,7 +106,7 @@ void FieldReader::call_flags(std::uint32_t& flags, std::uint32_t with) {
   for (const words::CallState& state : words::kCallStates) {
     if (take_word(state.word)) flags = state.flags | with;
   }
-  const Token* token = take("flags");
+  const TextToken* token = take("flags");
   if (!token) return;
   flags = 0;
   if (token->text == "none") return;
@@ -126,7 +126,7 @@ void FieldReader::call_flags(std::uint32_t& flags, std::uint32_t with) {
 
 void FieldReader::id(std::string_view key, std::uint64_t& value, std::uint64_t by_default) {
   value = by_default;
-  const Token* token = take(key);
+  const TextToken* token = take(key);
   if (!token) return;
   value = is_number(token->text) ? to_unsigned(token->text)
                                  : flight::fnv1a(token->text.data(), token->text.size());
@@ -135,28 +135,28 @@ void FieldReader::id(std::string_view key, std::uint64_t& value, std::uint64_t b
 void FieldReader::time_from(std::uint64_t start, std::string_view key, std::uint64_t& ns,
                             std::uint64_t by_default) {
   ns = by_default;
-  const Token* token = take(key);
+  const TextToken* token = take(key);
   if (!token) return;
   ns = token->is_none() ? 0 : start + static_cast<std::uint64_t>(seconds_value(token->text));
 }
 
 void FieldReader::step(std::string_view key, std::int64_t& step, std::int64_t by_default) {
-  const Token* token = take(key);
+  const TextToken* token = take(key);
   step = token ? step_of(*token) : by_default;
 }
 
 void FieldReader::name(std::string_view key, NameId& name, NameId by_default) {
-  const Token* token = take(key);
+  const TextToken* token = take(key);
   name = token ? name_of(*token) : by_default;
 }
 
 void FieldReader::plain(std::string_view key, std::string& text) {
-  if (const Token* token = take(key)) text = printable(token->text);
+  if (const TextToken* token = take(key)) text = printable(token->text);
 }
 
 void FieldReader::site(std::string_view key, SiteId& site) {
   site = 0;
-  const Token* token = take(key);
+  const TextToken* token = take(key);
   if (!token || token->is_none()) return;
   auto defined = scope_.sites.find(token->text);
   site = defined != scope_.sites.end() ? defined->second
@@ -165,7 +165,7 @@ void FieldReader::site(std::string_view key, SiteId& site) {
 
 void FieldReader::comm(std::string_view key, std::uint32_t& comm) {
   comm = 0;
-  const Token* token = take(key);
+  const TextToken* token = take(key);
   if (scope_.comms.empty()) throw TextError("a call needs a communicator: `comm <name>` stands before it");
   if (!token) return;
   auto found = scope_.comms.find(token->text);

@@ -27,12 +27,12 @@ struct TextScope {
 class FieldReader {
  public:
   // `what` names the line in errors.
-  FieldReader(std::vector<Token> tokens, TextScope& scope, std::string what);
+  FieldReader(std::vector<TextToken> tokens, TextScope& scope, std::string what);
 
   // Complains of what no function below has taken.
   void finish() const;
 
-  Token first_bare(const char* meaning);  // the next bare word; it must be there
+  TextToken first_bare(const char* meaning);  // the next bare word; it must be there
   bool has(std::string_view key) const;
   bool take_word(std::string_view word);  // that very bare word, if it is there
 
@@ -53,7 +53,7 @@ class FieldReader {
     for (std::size_t i = 0; i < N; ++i) {
       if (take_word(table[i])) bits |= 1u << i;
     }
-    if (const Token* token = take("bits")) bits |= narrow<std::uint32_t>(to_unsigned(token->text));
+    if (const TextToken* token = take("bits")) bits |= narrow<std::uint32_t>(to_unsigned(token->text));
   }
   template <typename E, std::size_t N>
   void word_first(E& value, const std::string_view (&table)[N]) {
@@ -72,7 +72,7 @@ class FieldReader {
 
   template <typename T>
   void number(std::string_view key, T& value, std::type_identity_t<T> by_default) {
-    const Token* token = take(key);
+    const TextToken* token = take(key);
     value = by_default;
     if (!token) return;
     if constexpr (std::is_signed_v<T>) {
@@ -98,14 +98,14 @@ class FieldReader {
   template <typename E, std::size_t N>
   void word(std::string_view key, E& value, const std::string_view (&table)[N],
             std::type_identity_t<E> by_default) {
-    const Token* token = take(key);
+    const TextToken* token = take(key);
     value = token ? static_cast<E>(index_in(token->text, table, N)) : by_default;
   }
 
  private:
-  const Token* take(std::string_view key);  // null = not there
-  NameId name_of(const Token& token);
-  static std::int64_t step_of(const Token& token) {
+  const TextToken* take(std::string_view key);  // null = not there
+  NameId name_of(const TextToken& token);
+  static std::int64_t step_of(const TextToken& token) {
     return token.is_none() ? INT64_MIN : to_signed(token.text);
   }
   static std::size_t index_in(std::string_view text, const std::string_view* table, std::size_t size);
@@ -119,7 +119,7 @@ class FieldReader {
                     std::to_string(std::numeric_limits<T>::max()));
   }
 
-  std::vector<Token> tokens_;
+  std::vector<TextToken> tokens_;
   std::vector<bool> taken_;
   TextScope& scope_;
   std::string what_;

@@ -204,6 +204,12 @@ bool is_outstanding(const Call& call) {
   return (call.flags & flight::kCallMarked) && !(call.flags & flight::kCallProgressUnknown);
 }
 
+bool waits_in(const RankView& rank, const Call& call) {
+  constexpr std::uint64_t kAWhileNs = 500'000'000;
+  if (!is_outstanding(call)) return false;
+  return rank.alive() || rank.journal().death->time_ns >= call.enter_ns + kAWhileNs;
+}
+
 std::string list_of(const std::vector<Rank>& ranks) {
   std::string text;
   for (std::size_t i = 0; i < ranks.size();) {

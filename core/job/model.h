@@ -79,6 +79,10 @@ inline bool is_returned(const Call& call) { return call.flags & flight::kCallRet
 // Whether the rank is known to be waiting in this call: not done, as far as marks or the return can tell.
 bool is_outstanding(const Call& call);
 
+// Whether the rank waits in this outstanding call, or waited in it for a while before its own process ended: a call that
+// was made just before the end may be finished although nobody saw it.
+bool waits_in(const RankView& rank, const Call& call);
+
 std::string list_of(const std::vector<Rank>& ranks);            // "0, 2, 3", long ones as ranges "0-6, 8"
 std::string ranks_text(const std::vector<Rank>& ranks);         // "rank 2", "ranks 0, 1"
 const char* text_of(flight::DType dtype);                       // "f32", nullptr for none

@@ -29,9 +29,9 @@ class Parser {
   // Lines whose defaults are known at the end of the rank only.
   struct Later {
     std::size_t number;
-    std::vector<Token> tokens;
+    std::vector<TextToken> tokens;
   };
-  using Tokens = std::vector<Token>;
+  using Tokens = std::vector<TextToken>;
 
   void begin_rank(Tokens tokens);
   void first(Tokens tokens);
@@ -40,7 +40,7 @@ class Parser {
   void comm(Tokens tokens);
   void call(Tokens tokens);
   void visit(Tokens tokens);
-  std::uint8_t op_of(const Token& token) const;
+  std::uint8_t op_of(const TextToken& token) const;
   template <typename T, typename Fields>
   void record(Window<T>& window, Tokens tokens, const char* what, Fields fields);
   void later(std::vector<Later>& lines, Tokens tokens, const char* what);
@@ -184,7 +184,7 @@ void Parser::site(Tokens tokens) {
   FieldReader f(std::move(tokens), scope_, "site");
   std::string name = f.first_bare("a name").text;
   bool truncated = f.take_word("truncated");
-  Token frames = f.first_bare("its frames, \"file:line function | ...\"");
+  TextToken frames = f.first_bare("its frames, \"file:line function | ...\"");
   f.finish();
   scope_.sites[name] = names_.site(frames_of(frames.text, names_), truncated);
 }
@@ -203,7 +203,7 @@ void Parser::comm(Tokens tokens) {
   r_->comms.push_back(comm);
 }
 
-std::uint8_t Parser::op_of(const Token& token) const {
+std::uint8_t Parser::op_of(const TextToken& token) const {
   const std::vector<flight::OpInfo>& ops = r_->ops;
   if (token.text.starts_with('@')) {
     std::uint64_t index = to_unsigned(std::string_view(token.text).substr(1));

@@ -28,6 +28,17 @@ bool is_told_differently(const Finding& a, const Finding& b) {
   return a.type != b.type || a.severity != b.severity || a.suspects != b.suspects || a.call != b.call || a.origin != b.origin;
 }
 
+// The ranks it speaks of have ended since: what they waited for cannot be seen any more, and did not come.
+bool is_frozen(const Job& job, const Finding& f) {
+  auto concerned = [&](Rank rank) {
+    return std::count(f.suspects.begin(), f.suspects.end(), rank) || std::count(f.waiting.begin(), f.waiting.end(), rank);
+  };
+  return std::any_of(job.processes.begin(), job.processes.end(), [&](const auto& process) {
+    Rank rank = process->records.world_rank ? static_cast<Rank>(process->records.world_rank) - 1 : process->records.rank;
+    return process->journal.death && concerned(rank);
+  });
+}
+
 }  // namespace
 
 Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news) {
@@ -45,8 +56,7 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     ended.consequence_of.reset();
     if (!ended.resolved) {
       // A proven disagreement does not go away; a judged one that is no longer found has ended.
-      if (ended.certainty == Certainty::kJudged) ended.resolved = now;
-      *has_news = true;
+      if (ended.certainty == Certainty::kJudged && !is_frozen(job, ended)) ended.resolved = now, *has_news = true;
     }
     current.push_back(std::move(ended));
   }

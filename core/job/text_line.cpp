@@ -52,13 +52,13 @@ std::string quoted_text(std::string_view line, std::size_t& at) {
 
 }  // namespace
 
-std::vector<Token> tokens_of(std::string_view line) {
-  std::vector<Token> tokens;
+std::vector<TextToken> tokens_of(std::string_view line) {
+  std::vector<TextToken> tokens;
   std::size_t at = 0;
   while (true) {
     while (at < line.size() && is_space(line[at])) ++at;
     if (at >= line.size() || line[at] == '#') return tokens;
-    Token token;
+    TextToken token;
     std::size_t letters = at;
     while (letters < line.size() && is_key_letter(line[letters])) ++letters;
     if (letters > at && letters < line.size() && line[letters] == '=') {

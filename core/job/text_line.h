@@ -15,7 +15,7 @@ class TextError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-struct Token {
+struct TextToken {
   std::string key;  // empty for a bare word
   std::string text;
   bool quoted = false;
@@ -23,7 +23,7 @@ struct Token {
 };
 
 // Splits a line at white space; `#` where a token could start begins a comment.
-std::vector<Token> tokens_of(std::string_view line);
+std::vector<TextToken> tokens_of(std::string_view line);
 
 // `text` as a token: bare where that is unambiguous, else quoted.
 std::string quoted_if_needed(std::string_view text);

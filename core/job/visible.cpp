@@ -25,9 +25,9 @@ Seq first_difference(const JobView& view, const Member& a, const std::vector<std
 }
 
 // Whether a member waits in call k or behind it.
-bool waits_from(const Member& member, Seq k) {
+bool waits_from(const RankView& rank, const Member& member, Seq k) {
   for (Seq at = std::max(k, member.first); at <= member.last(); ++at) {
-    if (is_outstanding(member.call(at))) return true;
+    if (waits_in(rank, member.call(at))) return true;
   }
   return false;
 }
@@ -53,16 +53,16 @@ std::optional<Visible> find_visible(const JobView& view, const CommView& comm) {
   if (differs != UINT64_MAX) return Visible{Visible::Kind::kArguments, differs};
   Seq k = shortest + 1;
   bool someone_waits = std::any_of(comm.members.begin(), comm.members.end(), [&](const Member& member) {
-    return member.last() >= k && view.ranks[member.process].alive() && waits_from(member, k);
+    return member.last() >= k && waits_from(view.ranks[member.process], member, k);
   });
   if (someone_waits) return Visible{Visible::Kind::kMissing, k};
   return std::nullopt;
 }
 
-std::vector<Rank> waiting_from(const CommView& comm, Seq call) {
+std::vector<Rank> waiting_from(const JobView& view, const CommView& comm, Seq call) {
   std::vector<Rank> waiting;
   for (const Member& member : comm.members) {
-    if (waits_from(member, call)) waiting.push_back(member.rank);
+    if (waits_from(view.ranks[member.process], member, call)) waiting.push_back(member.rank);
   }
   return waiting;
 }
