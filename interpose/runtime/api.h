@@ -5,8 +5,9 @@
 //
 // Rules for everything in the first part: any thread; never throws; never leaves a CUDA error behind; may
 // change errno (the wrappers keep it); calls no wrapped function by its public name (a wrapper would record
-// it). Nothing here blocks, except wake() at its first successful call and what CUDA itself blocks in while a
-// mark is placed.
+// it).
+// Nothing here blocks, except wake() at its first successful call and what CUDA itself blocks in while a mark is
+// placed.
 #pragma once
 
 #include <atomic>
@@ -17,8 +18,7 @@
 
 namespace dshang::interpose::runtime {
 
-// ---- state of the process
-// -------------------------------------------------------------------------------------
+// ---- state of the process ----------------------------------------------------------------------------------
 
 // Null while the process is inert, disabled, or a forked child that has not woken again.  Published (release)
 // by wake() after wrappers::woke(); set to null by the child's fork handler.  A Writer that was published is
@@ -38,19 +38,19 @@ enum class WakeReason { kCommunicator, kSetDevice, kAllocation, kImport };
 // recorder() may still be null (no memory, another thread is waking): the caller then does without a record.
 void wake(WakeReason reason);
 
-// ---- GPU progress
-// ---------------------------------------------------------------------------------------------
+// ---- GPU progress ------------------------------------------------------------------------------------------
 
 // Calls that one pair of marks covers: the records first..last (record numbers of the ring, not call numbers)
 // of this process that have this stream, and, when `group` is not 0, this group.  A single call: first ==
-// last, group 0. Records of other threads, groups or streams may lie between.
+// last, group 0.  Records of other threads, groups or streams may lie between.
 struct CallSpan {
   std::uint64_t first, last;
   std::uint32_t group;
   void* stream;  // cudaStream_t
 };
 
-// The capture query.  True also when it cannot be answered: then nothing may be put on the stream.
+// The capture query.  True also when it is not answered; false where nothing is ever put on a stream: no driver,
+// DSHANG_GPU_MARKS=0.
 bool capturing(void* stream);
 
 // What mark_start() hands to mark_end() or mark_cancel().  0 = nothing.
@@ -73,8 +73,7 @@ void mark_cancel(const CallSpan& calls, Mark mark);
 // cudaGraphLaunch succeeded.
 void graph_launched();
 
-// ---- memory
-// ---------------------------------------------------------------------------------------------------
+// ---- memory ------------------------------------------------------------------------------------------------
 
 // Works from the first instruction of the process on, in static memory, also while it is inert.
 void allocated(flight::MemoryKind kind, const void* address, std::size_t bytes);
@@ -104,8 +103,7 @@ int current_device();
 // every name that is not wrapped.  `real` is what a later call of the returned function calls.
 void* replace_driver_entry(const char* name, void* real);
 
-// ---- the process's end
-// ----------------------------------------------------------------------------------------
+// ---- the process's end -------------------------------------------------------------------------------------
 
 // From the wrappers of _exit, _Exit and abort, before the real one.  Async-signal-safe.  Acts only in the
 // process that owns the flight memory: a child of vfork() runs in its parent's memory and calls _exit().

@@ -1,8 +1,8 @@
 // The functions of the CUDA driver that dshang calls itself.
 //
 // Taken by name from the libcuda that the process has loaded already; never loads one.  The driver API and
-// not the runtime: it has no last error that the host could find, and no lazy initialisation. Types are those
-// of cuda.h with CUresult as int and every handle as void*.
+// not the runtime: it has no last error that the host could find, and no lazy initialisation.
+// Types are those of cuda.h with CUresult as int and every handle as void*.
 #pragma once
 
 #include <cstddef>

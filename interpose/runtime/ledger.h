@@ -2,8 +2,8 @@
 //
 // Open addressing in static memory (untouched pages of a process that allocates nothing cost nothing), no
 // lock, no allocation.  An address is put by the thread that got it and taken by the thread that gives it
-// back; between the two lies the host's own synchronisation. Threads: any.  Failure: a full neighbourhood
-// (kProbes) refuses; the caller counts it as untracked.
+// back; between the two lies the host's own synchronisation.
+// Threads: any.  Failure: a full neighbourhood (kProbes) refuses; the caller counts it as untracked.
 #pragma once
 
 #include <atomic>

@@ -20,7 +20,7 @@ constexpr std::uint64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
 constexpr std::uint64_t kLongestWait = 5000;        // ms
 constexpr std::uint64_t kFirstWait = 20;            // ms
 constexpr std::uint64_t kLongestListenWait = 100;   // ms, while a started monitor makes ready
-constexpr std::uint64_t kStartTakes = 2 * kSecond;  // until a started monitor listens, at most
+constexpr std::uint64_t kStartTakes = 5 * kSecond;  // until a started monitor listens, at most
 constexpr std::uint64_t kAnswerTakes = 10 * kSecond;
 constexpr std::uint64_t kSteady = 60 * kSecond;  // a monitor that lived so long did not die of the same thing
 constexpr unsigned kRefusals = 50;               // of monitors in their last seconds
@@ -38,6 +38,12 @@ bool peer_is_trusted(int fd) {
   socklen_t size = sizeof peer;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
   return peer.uid == getuid() || peer.uid == 0;
+}
+
+// A program that closed its stderr may have got the number for something else.
+bool is_output(int fd) {
+  int flags = fcntl(fd, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 flight::Hello hello_of(const flight::Writer& writer) {
@@ -118,9 +124,14 @@ void MonitorLink::nobody_listens(std::uint64_t now_ns) {
     return apart(now_ns, kFirstWait * static_cast<std::uint64_t>(local_rank < 8 ? local_rank : 8));
   }
   if (!starting) {
-    if (starts_ >= kStarts) return give_up("it was started several times and never listened");
     const char* program = monitor_program();
-    if (!program) return give_up("the dshang program is not beside libdshang.so; DSHANG_MONITOR may name it");
+    if (!program || starts_ >= kStarts) {
+      // Another rank's monitor may still come.
+      DSHANG_LOG_ONCE("no monitor: %s; nothing is reported for this rank, training goes on",
+                      program ? "it was started several times and never listened"
+                              : "the dshang program is not beside libdshang.so; DSHANG_MONITOR may name it");
+      return apart(now_ns, kLongestWait);
+    }
     ++starts_;
     started_ns_ = now_ns;
     int error = start_monitor(program, process::awake().identity.job, process::awake().environment.entries());
@@ -149,7 +160,7 @@ void MonitorLink::greet(const flight::Writer& writer, int fd, std::uint64_t now_
   }
   flight::Hello hello = hello_of(writer);
   int pidfd = libc::open_pidfd(hello.pid);
-  int error_output = fcntl(STDERR_FILENO, F_GETFD) >= 0 ? STDERR_FILENO : -1;
+  int error_output = is_output(STDERR_FILENO) ? STDERR_FILENO : -1;
   bool sent = send_hello(fd, hello, {memory.fd, pidfd, error_output});
   if (pidfd >= 0) close(pidfd);
   if (!sent) {

@@ -3,9 +3,10 @@
 //
 // Connects, starts a monitor where nobody listens, hands the flight memory over, answers requests, and does
 // it all again when the monitor dies.  Several ranks may start a monitor at once: one of them gets the
-// address, the others end. Bounded: waits between tries grow to 5 s; after kStarts starts in vain, or kDeaths
-// deaths within a minute each, it gives up with one line.  Recording goes on without it. Threads: the helper
-// thread; forget() in a forked child.
+// address, the others end.
+// Bounded: waits between tries grow to 5 s; after kStarts starts in vain none is started any more, after kDeaths
+// deaths within a minute each it gives up, both with one line.  Recording goes on without it.
+// Threads: the helper thread; forget() in a forked child.
 #pragma once
 
 #include <atomic>

@@ -2,8 +2,8 @@
 // of that.
 //
 // Seen by the names of the threads that torch and NCCL start for a group (ProcessGroupNCCL.cpp:
-// `pt_nccl_watchdg`, `pt_nccl2_…`; NCCL's proxy: `NCCL Progress`, `NCCL Service`). Threads: the helper
-// thread.
+// `pt_nccl_watchdg`, `pt_nccl2_…`; NCCL's proxy: `NCCL Progress`, `NCCL Service`).
+// Threads: the helper thread.
 #pragma once
 
 #include <cstdint>

@@ -141,3 +141,8 @@ void wake(WakeReason reason) {
 }
 
 }  // namespace dshang::interpose::runtime
+
+// Exported: called through ctypes by the package's .pth when torch.distributed is imported.
+extern "C" [[gnu::visibility("default")]] void dshang_torch_distributed_imported() {
+  dshang::interpose::runtime::wake(dshang::interpose::runtime::WakeReason::kImport);
+}

@@ -17,7 +17,8 @@ struct Awake {
 const Awake& awake();
 
 // Whether the calling process is the one that woke: false in children of fork and vfork, also before any
-// handler ran. Async-signal-safe.
+// handler ran.
+// Async-signal-safe.
 bool is_owner();
 
 }  // namespace dshang::interpose::process
