@@ -10,12 +10,12 @@ namespace {
 using job::Story;
 using job::Token;
 
-// Of visits: the cut contains a backward phase or backward modules and no forward ones before them.
+// Of visits: the cut begins within a step and holds its backward pass, or the rest of it, and no forward before.
 bool cuts_backward(const JobView& view, const Divergence& d) {
   for (const Token& token : d.story.left_out) {
     const std::string& phase = view.names().text(token.phase);
     if (job::is_backward_phase(phase)) break;
-    if (token.kind == Token::Kind::kModule && job::is_forward_phase(phase)) return false;
+    if (token.kind == Token::Kind::kStep || job::is_forward_phase(phase)) return false;  // more than a backward pass
   }
   if (!in_phase(view, d.story.left_out, job::is_backward_phase)) return false;
   // What follows is no part of the same backward pass: a single module left out of it is `module-skipped`.

@@ -83,8 +83,8 @@ bool had_cause_before(const Work& work, const Ended& ended) {
       if (d.since_ns < ended.death.time_ns && d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data()))) return true;
       continue;
     }
-    bool waited = std::count(d.waiting.begin(), d.waiting.end(), ended.rank->rank) > 0;
-    if (waited && d.since_ns + threshold < ended.death.time_ns) return true;
+    bool concerned = d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data())) != nullptr;
+    if (concerned && d.since_ns + threshold < ended.death.time_ns) return true;
   }
   return false;
 }

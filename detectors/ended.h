@@ -38,8 +38,8 @@ struct Victims {
 };
 std::optional<Victims> victims_of(const JobView& view, const job::RankView& ended);
 
-// True when the ranks had parted, or the ended rank had waited for others longer than the stall threshold, before it
-// ended: then its end is a consequence.
+// True when the ranks had parted, or had waited for each other longer than the stall threshold, before this one ended:
+// then its end is a consequence.
 bool had_cause_before(const Work& work, const Ended& ended);
 
 // Fills communicator, position, sides, waiting and step from the victims.

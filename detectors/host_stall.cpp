@@ -74,13 +74,17 @@ void read_stacks(const JobView& view, const job::RankView& rank, double window, 
   }
 }
 
+double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return to_ns > from_ns ? static_cast<double>(to_ns - from_ns) / 1e9 : 0;
+}
+
 Progress progress_of(const JobView& view, const job::RankView& rank, double window) {
   Progress p;
   p.window = window;
   const auto& samples = rank.journal().samples;
   const job::HostSample* oldest = nullptr;
   for (const job::HostSample& sample : samples) {
-    if (view.ago(sample.time_ns) <= window * 1.1) {
+    if (seconds_between(sample.time_ns, samples.back().time_ns) <= window * 1.1) {
       oldest = &sample;
       break;
     }
@@ -155,16 +159,18 @@ void run(Work& work) {
     if (work.explained[i] || d.visible.kind != job::Visible::Kind::kMissing) continue;
     for (Rank rank : d.missing) {
       const job::RankView* r = view.by_rank(rank);
-      if (!r || !r->alive()) continue;
+      if (!r) continue;
       std::uint64_t idle_ns = idle_since(view, *r);
       if (idle_ns == 0) continue;  // it waits in a call itself
-      double stalled = std::min(view.ago(d.since_ns), view.ago(idle_ns));
+      // A rank that was ended later was stuck until then.
+      std::uint64_t until_ns = r->alive() ? view.now_ns() : r->journal().death->time_ns;
+      double stalled = seconds_between(std::max(d.since_ns, idle_ns), until_ns);
       if (stalled < threshold(view) / 2) continue;
-      work.wants_stacks.push_back(r->index);
+      if (r->alive()) work.wants_stacks.push_back(r->index);
       if (stalled < threshold(view)) continue;
       Progress p = progress_of(view, *r, threshold(view));
       TimeOut limit = time_out_of(view, *r);
-      double waited = view.ago(d.since_ns);
+      double waited = seconds_between(d.since_ns, until_ns);
       bool advances = p.advances();
       Explanation e;
       e.class_certainty = Certainty::kJudged;

@@ -32,6 +32,22 @@ std::vector<std::string> not_checked(const JobView& view) {
   return lines;
 }
 
+// An allocation that failed on a suspect just before it parted from the others is the cause (DESIGN.md section 8, point 6).
+void link_causes(std::vector<Finding>& findings) {
+  constexpr double kJustBefore = 60;  // seconds
+  for (std::size_t cause = 0; cause < findings.size(); ++cause) {
+    if (findings[cause].type != "alloc-failed") continue;
+    for (std::size_t i = 0; i < findings.size(); ++i) {
+      Finding& f = findings[i];
+      bool same_rank = std::count(f.suspects.begin(), f.suspects.end(), findings[cause].suspects[0]) > 0;
+      double after = f.at - findings[cause].at;
+      if (i != cause && same_rank && !f.consequence_of && f.severity == Severity::kHang && after >= -1 && after <= kJustBefore) {
+        f.consequence_of = cause;
+      }
+    }
+  }
+}
+
 // The cause first: severity, then causes before consequences, then time.
 void put_in_order(std::vector<Finding>& findings) {
   std::vector<std::size_t> order(findings.size());
@@ -84,6 +100,7 @@ job::Analysis analyse(const job::Job& job) {
                    [](const Divergence& a, const Divergence& b) { return a.since_ns < b.since_ns; });
   work.explained.assign(work.divergences.size(), false);
   for (const Detector& detector : Registry::detectors()) detector.run(work);
+  link_causes(work.findings);
   put_in_order(work.findings);
   return {std::move(work.findings), not_checked(view), std::move(work.wants_stacks)};
 }

@@ -12,10 +12,16 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool exhausted = story.loop_ended || (!story.next.empty() && story.next[0].kind == Token::Kind::kLoopEnd);
   bool other_exhausted = !story.expected.empty() && story.expected[0].kind == Token::Kind::kLoopEnd;
   bool one_more = !story.next.empty() && story.next[0].kind == Token::Kind::kStep && !story.expected.empty() && other_exhausted;
-  if (!exhausted && !one_more) return std::nullopt;
+  bool whole_step = story.kind == Story::Kind::kDeletion && !story.left_out.empty() && story.left_out[0].kind == Token::Kind::kStep;
+  if (!exhausted && !one_more && !whole_step) return std::nullopt;
   Explanation e;
   e.class_certainty = Certainty::kProven;
-  e.summary = who(d) + (exhausted ? " has no more batches while the others begin another step"
+  if (whole_step) {
+    std::int64_t last = story.left_out[0].visit->step - 1;
+    e.evidence.push_back(who(d) + " made steps up to " + std::to_string(last) + ", the others begin step " + std::to_string(last + 1));
+  }
+  e.summary = who(d) + (exhausted    ? " has no more batches while the others begin another step"
+                        : whole_step ? " makes a step less than the others and went on to something else"
                                   : " began another step while the others have no more batches") +
               step_text(d) + "; all wait in " + call_at(d);
   if (exhausted && !story.next.empty() && story.next[0].visit && story.next[0].visit->detail) {

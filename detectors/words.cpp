@@ -125,6 +125,10 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   lines.push_back(first);
   for (const job::Side& side : d.sides) lines.push_back(side_text(side));
   if (std::string text = went_on(view, d); !text.empty()) lines.push_back(text);
+  if (d.by_own_history) {
+    lines.push_back("no side is in the majority: " + job::ranks_text(d.suspects) + (d.suspects.size() == 1 ? " departs" : " depart") +
+                    " from what it did in its own earlier steps, the others do not");
+  }
   if (d.origin && *d.origin < d.visible.call) {
     job::Seq last = d.visible.call - 1;
     lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": calls " + std::to_string(*d.origin) + " to " +

@@ -152,6 +152,7 @@ std::optional<Divergence> find_divergence(const JobView& view, const CommView& c
   }
   Parting parting = find_parting(view, comm, *visible);
   d.suspects = parting.suspects;
+  d.by_own_history = parting.by_own_history;
   d.witness = parting.witness;
   d.told_of = parting.told_of;
   d.story = std::move(parting.story);

@@ -53,6 +53,7 @@ struct Divergence {
   Seq ambiguous_from = 0;                  // calls from here up to the visible one have equal arguments and no known
                                            // purposes: they cannot be told apart; 0 = none
   std::vector<Rank> suspects;              // empty: a tie
+  bool by_own_history = false;             // no majority: the suspects depart from their own earlier steps
   std::vector<Rank> waiting;
   std::vector<Rank> missing;               // members that have not made the visible call
   std::vector<Side> sides;

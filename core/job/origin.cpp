@@ -78,6 +78,13 @@ void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Par
   }
   if (told == camps.size() || other == camps.size()) return;
   std::sort(parting.suspects.begin(), parting.suspects.end());
+  std::size_t voters = 0, kept = 0;
+  for (std::size_t c = 0; c < camps.size(); ++c) {
+    if (camps[c].key == 0) continue;
+    voters += camps[c].members.size();
+    if (!is_gone(c)) kept = std::max(kept, camps[c].members.size());
+  }
+  parting.by_own_history = !gone.empty() && 2 * kept <= voters;
   std::size_t s = camps[told].members.front(), o = camps[other].members.front();
   parting.told_of = comm.members[s].rank;
   parting.witness = comm.members[o].rank;

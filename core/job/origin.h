@@ -13,6 +13,7 @@ struct Parting {
                                   // visible call, or no purposes are known
   bool purposes_known = false;
   std::vector<Rank> suspects;     // the minority, or those that depart from their own earlier steps; empty = a tie
+  bool by_own_history = false;    // no majority: the suspects depart from their own earlier steps
   Rank witness = -1, told_of = -1;
   Story story;
 };

@@ -119,6 +119,16 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
     story.added.assign(suspect.begin(), suspect.begin() + static_cast<std::ptrdiff_t>(insertion));
     return story;
   }
+  // It left the phase in which the others go on with modules.
+  bool left_phase = is_boundary(suspect[0]) && !other.empty() && other[0].kind == Token::Kind::kModule;
+  if (left_phase) {
+    story.kind = Story::Kind::kDeletion;
+    for (const Token& token : other) {
+      if (is_boundary(token)) break;
+      story.left_out.push_back(token);
+    }
+    return story;
+  }
   // Never seen before, and what follows on it is not recorded yet.
   bool seen_before = index_of(history, suspect[0].key, 0) < history.size();
   story.kind = seen_before && !is_boundary(suspect[0]) ? Story::Kind::kUnknown : Story::Kind::kInsertion;
