@@ -121,7 +121,8 @@ int pending(void*) {
   int kept_errno = errno;
   const char* missing;
   const PythonApi* api = python_api(&missing);
-  if (!api || state.load() != kPosted) return 0;
+  // A forked child inherits the queue, and may be inert.
+  if (!api || !awake() || state.load() != kPosted) return 0;
   Object *type, *value, *trace;
   api->err_fetch(&type, &value, &trace);
   bool done = !param_PROBE.value();
@@ -139,6 +140,11 @@ int pending(void*) {
 }
 
 }  // namespace
+
+void arming_forked() {
+  int posted = kPosted;
+  state.compare_exchange_strong(posted, kIdle);
+}
 
 bool arm_python(const flight::Writer& writer) {
   if (state.load() == kFinished) return true;

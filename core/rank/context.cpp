@@ -333,6 +333,7 @@ void fall_asleep() {
   process_phase.store(0, std::memory_order_relaxed);
   step_listener.store(nullptr, std::memory_order_release);
   python_forked();
+  arming_forked();
 }
 
 }  // namespace dshang::rank

@@ -31,4 +31,7 @@ std::uint32_t made_site(const flight::Writer& writer, std::uint32_t file, std::u
 // False: the interpreter is not initialised yet, the pending call has not run yet, or the probe asked to be called again.
 bool arm_python(const flight::Writer& writer);
 
+// In a forked child: a pending call of the parent will not run here.  Async-signal-safe.
+void arming_forked();
+
 }  // namespace dshang::rank

@@ -10,6 +10,7 @@
 #include "core/rank/context.h"
 #include "core/rank/memory_read.h"
 #include "core/rank/pyframes.h"
+#include "core/rank/python_state.h"
 #include "core/rank/stacks.h"
 
 using namespace dshang;
@@ -82,6 +83,9 @@ API int start() {
   rank::wake(writer);
   return 0;
 }
+
+API void asleep() { rank::fall_asleep(); }
+API void close_python() { rank::python_closes(); }
 
 API uint32_t site() { return rank::call_site(writer); }
 

@@ -18,3 +18,15 @@ def test_many_threads_in_code_that_comes_and_goes(run, python):
     assert result["problems"] == []
     assert result["state"] == 1
     assert result["requests"] > 3 and result["stacks"] > 3
+
+
+def test_forked_child_reads_its_own(run, python):
+    result = run(python, "forked")
+    assert result["problems"] == []
+    child = result["child"]
+    assert child == {"problems": [], "function": "work", "same": True, "state": 1, "stacks": 1, "tid": True}
+
+
+def test_interpreter_ends_while_threads_read(run, python):
+    for _ in range(5):
+        assert run(python, "ending")["stderr"] == ""
