@@ -1,5 +1,6 @@
 """DeepSpeed's engine: phases, steps, configuration.  Methods of the class are replaced, so that every engine has them."""
 import sys
+import weakref
 
 from dshang_probe import facts
 
@@ -7,13 +8,16 @@ from dshang_probe import facts
 class Engine:
     def __init__(self, probe):
         self.probe = probe
+        self.type = None                      # DeepSpeedEngine, once it is imported
+        self.known = weakref.WeakSet()
 
     def watch(self, module):
         """deepspeed.runtime.engine"""
         probe, engine = self.probe, module.DeepSpeedEngine
+        self.type = engine
         replace, around, memory = probe.patches.replace, probe.phases.around, probe.memory
         replace(engine, "__init__", around("init", after=self._created))
-        replace(engine, "forward", around("forward", before=probe.steps.engine_forward, after=self._forward_done))
+        replace(engine, "forward", around("forward", before=self._forward_begins, after=self._forward_done))
         replace(engine, "backward", around("backward", after=memory.sample))
         replace(engine, "step", around("optimizer", after=memory.sample))
         for name in ("save_checkpoint", "save_16bit_model", "_zero3_consolidated_16bit_state_dict"):
@@ -22,8 +26,18 @@ class Engine:
             replace(engine, name, around("load"), optional=True)
         replace(engine, "compile", self._around_compile, optional=True)
 
+    def adopt(self, engine):
+        """An engine that was made before the probe was armed is known from its first forward on."""
+        if engine not in self.known:
+            self._created(engine)
+
+    def _forward_begins(self, engine):
+        self.adopt(engine)
+        self.probe.steps.engine_forward(engine)
+
     def _created(self, engine, *_):
         probe = self.probe
+        self.known.add(engine)
         probe.names.add_model(engine.module)
         probe.names.add_unrecorded(engine)
         if engine.zero_optimization_stage() == 3:

@@ -28,6 +28,7 @@ class Modules:
 
     def _make_before(self):
         probe = self.probe
+        engine = probe.engine
         names, visit, skip = probe.names, probe.native.visit, probe.patches.skip
         modules, add_model, model_begins = names.modules, names.add_model, self._model_begins
         forward_id, recompute_id, in_backward = names.intern("forward"), names.intern("recompute"), probe.in_backward
@@ -36,6 +37,9 @@ class Modules:
             try:
                 known = modules.get(id(module))
                 if known is None or known.reference() is not module:
+                    if engine.type is not None and isinstance(module, engine.type):
+                        engine.adopt(module)      # its parts are watched another way in ZeRO-3
+                        return
                     add_model(module)
                     known = modules.get(id(module))
                     if known is None:
