@@ -34,7 +34,7 @@ std::int32_t Attached::rank() const {
   return records.world_rank ? static_cast<std::int32_t>(records.world_rank) - 1 : records.rank;
 }
 
-std::unique_ptr<Attached> attach(Connection connection, Registration registration, std::string* why) {
+std::unique_ptr<Attached> attach(Connection& connection, Registration registration, std::string* why) {
   auto attached = std::make_unique<Attached>();
   attached->memory = Mapping::map(registration.memory, registration.hello.flight_bytes, why);
   if (!attached->memory) return nullptr;
@@ -50,6 +50,8 @@ std::unique_ptr<Attached> attach(Connection connection, Registration registratio
       attached->pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, attached->pid, 0)));
     }
   }
+  const flight::Header& header = attached->reader.header();
+  attached->key = (std::uint64_t{static_cast<std::uint32_t>(header.pid)} << 40) ^ header.pid_start_ticks;
   attached->connection = std::move(connection);
   attached->watch = HostWatch(attached->pid);
   attached->file_name = file_name_of(registration.hello, registration.hello.pid);

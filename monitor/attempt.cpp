@@ -18,6 +18,16 @@ bool is_same_process(const Attached& attached, std::int32_t pid, std::uint64_t s
   return attached.alive() && start_ticks != 0 && journal.pid == pid && journal.pid_start_ticks == start_ticks;
 }
 
+// Stands for a process until it registers again.
+std::unique_ptr<Attached> await(job::Process& process, std::size_t index) {
+  auto attached = std::make_unique<Attached>();
+  attached->process = &process;
+  attached->index = index;
+  attached->pid = process.journal.pid;
+  attached->watch = HostWatch(attached->pid);
+  return attached;
+}
+
 }  // namespace
 
 Attempt::Attempt(const Settings& settings) {
@@ -25,6 +35,23 @@ Attempt::Attempt(const Settings& settings) {
   job_.journal.host = settings.host;
   job_.journal.dir = settings.directory;
   job_.journal.parameters = settings.parameters;
+}
+
+Attempt::Attempt(const Settings& settings, Replay left) : Attempt(settings) {
+  job::Report known = repeat(left, &history_);
+  report_ = std::move(known);
+  moments_ = std::move(left.moments);
+  job_.names = std::move(left.job->names);
+  job_.processes = std::move(left.job->processes);
+  std::vector<std::string> parameters = std::move(job_.journal.parameters);
+  job_.journal = std::move(left.job->journal);
+  job_.journal.parameters = std::move(parameters);
+  first_attach_ns_ = now_ns();
+  for (std::size_t i = 0; i < job_.processes.size(); ++i) {
+    job::Process& process = *job_.processes[i];
+    restart_count_ = std::max(restart_count_, process.records.restart_count);
+    attached_.push_back(await(process, i));
+  }
 }
 
 bool Attempt::is_over_for(const flight::Hello& hello) const {
@@ -39,21 +66,19 @@ Attached& Attempt::add(std::unique_ptr<Attached> attached, const flight::Hello& 
   const flight::Header& header = attached->reader.header();
   std::int32_t pid = header.pid;
   std::uint64_t start_ticks = header.pid_start_ticks;
-  auto same = std::find_if(attached_.begin(), attached_.end(),
-                           [&](const auto& earlier) { return is_same_process(*earlier, pid, start_ticks); });
-  if (same != attached_.end()) {
-    Attached& earlier = **same;
-    attached->process = earlier.process;
-    attached->index = earlier.index;
-    attached->key = earlier.key;
-    attached->process->records = {};
-    *same = std::move(attached);
-    load(**same);
-    return **same;
-  }
   if (attached_.empty()) {
     restart_count_ = hello.restart_count;
     first_attach_ns_ = now_ns();
+  }
+  auto same = std::find_if(attached_.begin(), attached_.end(),
+                           [&](const auto& earlier) { return is_same_process(*earlier, pid, start_ticks); });
+  if (same != attached_.end()) {
+    (*same)->process->records = {};
+    attached->process = (*same)->process;
+    attached->index = (*same)->index;
+    *same = std::move(attached);
+    load(**same);
+    return **same;
   }
   auto process = std::make_unique<job::Process>();
   process->journal.pid = pid;
@@ -74,7 +99,7 @@ Attached& Attempt::add(std::unique_ptr<Attached> attached, const flight::Hello& 
 }
 
 void Attempt::load(Attached& attached) {
-  job::update(attached.process->records, attached.reader, job_.names, attached.load);
+  if (attached.reader) job::update(attached.process->records, attached.reader, job_.names, attached.load);
 }
 
 void Attempt::update(std::uint64_t now) {

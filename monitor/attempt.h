@@ -12,6 +12,7 @@
 #include "core/job/report.h"
 #include "core/job/trigger.h"
 #include "monitor/attached.h"
+#include "monitor/replay.h"
 #include "monitor/settings.h"
 
 namespace dshang::monitor {
@@ -19,6 +20,8 @@ namespace dshang::monitor {
 class Attempt {
  public:
   explicit Attempt(const Settings& settings);
+  // Goes on with what a monitor before this one left; its living processes will register again.
+  Attempt(const Settings& settings, Replay left);
 
   // Whether a process that says this of itself cannot be part of this attempt any more: the launcher counts a restart,
   // or the process that had its rank is dead (contract section 2).  A dead process that never made a communicator has

@@ -33,8 +33,17 @@ void AttemptFiles::open_spool() {
   make_private_directory(job);
   spool_ = place_.spool + "/attempt-" + std::to_string(number_);
   make_private_directory(spool_);
+  keep_spooled();
   replace_file(spool_ + "/directory", path_ + "\n");
   replace_file(spool_note(), spool_ + "\n");
+}
+
+// The processes of these files may be gone; those that live will be copied anew.
+void AttemptFiles::keep_spooled() const {
+  for (const auto& entry : fs::directory_iterator(spool_)) {
+    if (entry.path().extension() != ".flight") continue;
+    fs::copy_file(entry.path(), fs::path(path_) / "flight" / entry.path().filename(), fs::copy_options::update_existing);
+  }
 }
 
 void AttemptFiles::append_journal(const std::string& lines) {

@@ -29,14 +29,15 @@ class AttemptFiles {
     bool head = true;       // rank 0 is on this node: reports are called report.*, else node.*
   };
 
-  // Makes <directory>/attempt-<n>/flight: n is `number`, or one more than the newest there is where that is 0.
+  // Makes <directory>/attempt-<n>/flight: n is `number`, where another monitor began that, or one more than the newest
+  // there is where that is 0.
   AttemptFiles(Place place, int number);
 
   int number() const { return number_; }
   const std::string& path() const { return path_; }
   const Place& place() const { return place_; }
 
-  // The node-local directory, and the file that names it.
+  // The node-local directory, and the file that names it.  Flight files that another monitor left there are kept.
   void open_spool();
   void append_journal(const std::string& lines);
   void replace_journal(const std::string& all);
@@ -50,6 +51,7 @@ class AttemptFiles {
 
  private:
   using FlightFiles = std::map<std::string, FlightFile>;
+  void keep_spooled() const;
   void copy(const std::vector<FlightCopy>& processes, const std::string& directory, FlightFiles* files);
   std::string spool_note() const;
 

@@ -47,7 +47,9 @@ std::string count_text(std::size_t ranks, std::int32_t world_size) {
 
 std::vector<FlightCopy> copies_of(const Attempt& attempt) {
   std::vector<FlightCopy> copies;
-  for (const auto& one : attempt.attached()) copies.push_back({one->file_name, one->memory});
+  for (const auto& one : attempt.attached()) {
+    if (one->memory) copies.push_back({one->file_name, one->memory});
+  }
   return copies;
 }
 
@@ -83,15 +85,20 @@ bool AttemptOutput::is_time(const Attempt& attempt, std::uint64_t now) const {
   return !all_provisional(attempt) && static_cast<std::int64_t>(ranks_in(attempt)) >= world_size_of(attempt);
 }
 
+void AttemptOutput::resume(const AttemptFiles::Place& place, int number) {
+  place_ = place;
+  resumed_ = number;
+}
+
 void AttemptOutput::make(Attempt& attempt) {
   state_ = State::kMaking;
-  place_ = place_for(attempt);
+  if (!resumed_) place_ = place_for(attempt);
   auto made = std::make_shared<std::promise<int>>();
   making_ = made->get_future();
-  worker_.post([files = files_, place = place_, made] {
+  worker_.post([files = files_, place = place_, number = resumed_, made] {
     try {
       if (files->files) files->files->remove_all();
-      files->files = std::make_unique<AttemptFiles>(place, 0);
+      files->files = std::make_unique<AttemptFiles>(place, number);
       made->set_value(files->files->number());
     } catch (...) {
       files->files.reset();
@@ -112,14 +119,17 @@ bool AttemptOutput::look_whether_made(Attempt& attempt) {
     return false;
   }
   state_ = State::kMade;
-  attempt.set_place(settings_.directory, number);
+  // Reports name the job's directory, not a node's part of it.
+  std::string directory = place_.directory;
+  if (!place_.head) directory.resize(directory.rfind('/'));
+  attempt.set_place(directory, number);
   attempt.take_journal_lines();
   std::string journal = attempt.whole_journal();
   journal_bytes_ = journal.size();
   post([journal = std::move(journal)](AttemptFiles& files) { files.replace_journal(journal); });
   if (place_.head) {
-    job_output_.say("watching " + count_text(ranks_in(attempt), world_size_of(attempt)) + " on " + settings_.host +
-                    ", files in " + settings_.directory);
+    job_output_.say(std::string(resumed_ ? "the monitor was started again; " : "") + "watching " + count_text(ranks_in(attempt), world_size_of(attempt)) + " on " + settings_.host +
+                    ", files in " + directory);
   }
   if (report_is_due_) write_report(attempt);
   return true;
@@ -129,6 +139,7 @@ void AttemptOutput::round(Attempt& attempt, std::uint64_t now) {
   if (state_ == State::kNotYet && is_time(attempt, now)) make(attempt);
   if (!look_whether_made(attempt)) return;
   if (!place_.head && has_rank_0(attempt)) {  // it came late
+    resumed_ = 0;
     make(attempt);
     return;
   }

@@ -22,6 +22,8 @@ class AttemptOutput {
   AttemptOutput(const Settings& settings, Worker& worker, JobOutput& job_output)
       : settings_(settings), worker_(worker), job_output_(job_output) {}
 
+  // Goes on in the directory that another monitor made.
+  void resume(const AttemptFiles::Place& place, int number);
   // To be called at every round: makes the directory when all ranks are there or have had their time, says where it is,
   // and writes the journal and the node-local copy.
   void round(Attempt& attempt, std::uint64_t now);
@@ -57,6 +59,7 @@ class AttemptOutput {
   std::future<int> making_;  // number of the attempt
   State state_ = State::kNotYet;
   AttemptFiles::Place place_;
+  int resumed_ = 0;  // number of the attempt that another monitor began
   bool report_is_due_ = false;
   std::uint64_t persisted_ns_ = 0, report_ns_ = 0;
   std::size_t journal_bytes_ = 0;

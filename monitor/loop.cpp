@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <optional>
 
 #include "monitor/clock.h"
+#include "monitor/left_behind.h"
 
 namespace dshang::monitor {
 namespace {
@@ -37,8 +39,9 @@ void Loop::run() {
     wait(next_round_ns_);
     std::uint64_t now = now_ns();
     find_the_dead();
-    if (attempt_ && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor())) break;
-    if (!attempt_ && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
+    bool anybody_came = attempt_ && !attempt_->attached().empty();
+    if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor())) break;
+    if (!anybody_came && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
     accept_guests(now);
     hear_guests(now);
     hear_ranks();
@@ -102,23 +105,26 @@ void Loop::enter(Connection connection, Registration registration) {
     connection.send(flight::MessageKind::kRefuse, 0, "it belongs to another job");
     return;
   }
+  if (!attempt_) begin_attempt(true);
   find_the_dead();  // a successor may be quicker than the news of the death
-  if (attempt_ && attempt_->is_too_late_for(hello)) {
+  if (attempt_->is_too_late_for(hello)) {
     connection.send(flight::MessageKind::kRefuse, 0, "it belongs to an earlier attempt");
     return;
   }
   Descriptor error_output = std::move(registration.error_output);
   std::string why;
-  auto attached = attach(std::move(connection), std::move(registration), &why);
+  auto attached = attach(connection, std::move(registration), &why);
   if (!attached) {
+    connection.send(flight::MessageKind::kRefuse, 0, why);
     job_output_.add(0, hello.rank, std::move(error_output));
     job_output_.say("rank " + std::to_string(hello.rank) + " is not watched: " + why);
     job_output_.remove(0);
     return;
   }
-  if (attempt_ && attempt_->is_over_for(hello)) end_attempt();
-  if (!attempt_) begin_attempt();
-  attached->key = next_key_++;
+  if (attempt_->is_over_for(hello)) {
+    end_attempt();
+    begin_attempt(false);
+  }
   Attached& added = attempt_->add(std::move(attached), hello);
   job_output_.add(added.key, hello.rank, std::move(error_output));
   added.connection.send(flight::MessageKind::kWelcome, 0, settings_.directory);
@@ -128,9 +134,16 @@ void Loop::enter(Connection connection, Registration registration) {
   }
 }
 
-void Loop::begin_attempt() {
-  attempt_ = std::make_unique<Attempt>(settings_);
+void Loop::begin_attempt(bool first) {
+  std::optional<LeftBehind> left = first ? find_left_behind(settings_) : std::nullopt;
   output_ = std::make_unique<AttemptOutput>(settings_, *worker_, job_output_);
+  if (left) {
+    output_->resume(left->place, left->number);
+    attempt_ = std::make_unique<Attempt>(settings_, std::move(left->replay));
+  } else {
+    attempt_ = std::make_unique<Attempt>(settings_);
+  }
+  on_hang_.begin_attempt();
   next_sample_ns_ = next_analysis_ns_ = 0;
   analysis_is_due_ = false;
 }
@@ -184,6 +197,7 @@ void Loop::round(std::uint64_t now) {
     next_sample_ns_ = std::min(next_sample_ns_, now + kSampleWhenSuspicious);
   }
   output_->round(*attempt_, now);
+  on_hang_.round(*attempt_, job_output_, worker_->waiting() == 0, now);
   say_trouble();
 }
 

@@ -12,6 +12,7 @@
 #include "monitor/attempt.h"
 #include "monitor/attempt_output.h"
 #include "monitor/job_output.h"
+#include "monitor/on_hang.h"
 #include "monitor/server.h"
 #include "monitor/settings.h"
 #include "monitor/worker.h"
@@ -46,7 +47,8 @@ class Loop {
   void find_the_dead();
   void bury(Attempt& attempt, bool current);
   void enter(Connection connection, Registration registration);
-  void begin_attempt();
+  // `first`: of this monitor; then it may be one that another monitor began.
+  void begin_attempt(bool first);
   void end_attempt();
   void round(std::uint64_t now);
   void analyse(std::uint64_t now, bool anyway);
@@ -58,13 +60,14 @@ class Loop {
   Server server_;
   std::vector<std::string> warnings_;
   JobOutput job_output_;
+  OnHang on_hang_;
   Worker* worker_;  // never destroyed: it may be stuck in a file system for ever
   std::list<Guest> guests_;
   std::unique_ptr<Attempt> attempt_;
   std::unique_ptr<AttemptOutput> output_;
   std::vector<Past> past_;
   ProcessTable processes_;
-  std::uint64_t started_ns_ = 0, next_round_ns_ = 0, next_sample_ns_ = 0, next_analysis_ns_ = 0, next_key_ = 1;
+  std::uint64_t started_ns_ = 0, next_round_ns_ = 0, next_sample_ns_ = 0, next_analysis_ns_ = 0;
   bool analysis_is_due_ = false, said_trouble_ = false, said_warnings_ = false, analysis_failed_ = false;
 };
 

@@ -215,8 +215,7 @@ std::unique_ptr<job::Job> job_as_of(job::Job& whole, std::uint64_t moment) {
 
 }  // namespace
 
-job::Report repeat(Replay replay) {
-  job::FindingHistory history;
+job::Report repeat(Replay& replay, job::FindingHistory* history) {
   job::Report report;
   for (std::uint64_t moment : replay.moments) {
     bool last = moment == replay.moments.back();
@@ -225,7 +224,7 @@ job::Report repeat(Replay replay) {
     job::Analysis analysis = detect::analyse(job);
     analysis.not_checked.insert(analysis.not_checked.end(), replay.remarks.begin(), replay.remarks.end());
     bool has_news = false;
-    report = history.update(job, std::move(analysis), &has_news);
+    report = history->update(job, std::move(analysis), &has_news);
     if (!last) replay.job->names = std::move(earlier->names);
   }
   return report;

@@ -22,7 +22,7 @@ struct Replay {
 Replay replay(const std::vector<std::string>& directories);
 
 // The report as it was when the job ended: the detectors look at each moment at which there was news, because ranks that
-// waited for each other may have been ended together afterwards.
-job::Report repeat(Replay replay);
+// waited for each other may have been ended together afterwards.  `history` then knows what was found.
+job::Report repeat(Replay& replay, job::FindingHistory* history);
 
 }  // namespace dshang::monitor

@@ -23,7 +23,8 @@ int run(const Options& options) {
     for (const auto& process : replayed.job->processes) print(job::dump(process->records, replayed.job->names));
     return 0;
   }
-  job::Report report = repeat(std::move(replayed));
+  job::FindingHistory history;
+  job::Report report = repeat(replayed, &history);
   print(options.json ? job::json_of(report) : job::text_of(report));
   return 0;
 }

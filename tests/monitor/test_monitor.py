@@ -177,7 +177,8 @@ s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 s.connect(b"\\0dshang-{os.getuid()}-{job.number:016x}")
 hello = struct.pack("=IIQ480s", 1, 1, 0, b"") + struct.pack("=iiiiQQII", 1, 7, 1, 0, {job.number}, 8192, 1, 1 | 4)
 s.sendmsg([hello], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [fd, 2]))])
-assert s.recv(1024) == b""
+kind, version, number, text = struct.unpack("=IIQ480s", s.recv(1024))
+assert kind == 3 and number == 0 and b"cannot be read" in text, (kind, text)
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=20, stderr=job.stderr)
     wait_for(lambda: "rank 7 is not watched: the flight memory cannot be read" in job.said())
@@ -308,6 +309,34 @@ def test_two_jobs_on_a_node_have_two_monitors(tmp_path):
             rank.end()
         a.ended()
         assert report(a)["job"]["world_size"] == 2 and report(b)["job"]["world_size"] == 1
+
+
+def test_a_monitor_that_is_killed_is_followed_by_one_that_goes_on(tmp_path):
+    with Job(tmp_path, DSHANG_STALL_AFTER="2") as job:
+        ranks = job.start(3)
+        for rank in ranks:
+            rank.do("call all_reduce 8")
+        ranks[0].do("wait all_reduce 8")
+        ranks[2].process.kill()
+        wait_for(lambda: (job.dir / "report.json").exists() and 2 in deaths(report(job)))
+        time.sleep(1)
+        os.kill(monitors_of(job.number)[0], signal.SIGKILL)
+        ranks[0].hear("^closed")
+        said = job.said()
+        assert job.start_monitor().returncode == 0
+        for rank in ranks[:2]:
+            rank.do("reconnect")
+            rank.hear("^welcome")
+        wait_for(lambda: "the monitor was started again" in job.said())
+        ranks[1].end()
+        ranks[0].kill()
+        job.ended()
+        assert [path.name for path in job.dir.glob("attempt-*")] == ["attempt-1"]
+        assert 2 in deaths(report(job))
+        assert len(list(job.dir.glob("flight/*.flight"))) == 3
+        assert len(lines(job, "attach")) == 3
+        assert os.listdir(job.tmp) == []
+        assert said.splitlines()[1] not in job.said()[len(said):]    # what was told is not told again
 
 
 # ---- files ------------------------------------------------------------------------------------------------------
@@ -460,7 +489,7 @@ def test_cpu_time_and_state_are_in_the_journal(tmp_path):
     with Job(tmp_path, DSHANG_STALL_AFTER="4") as job:
         ranks = job.start(2)
         ranks[0].do("wait all_reduce 8")
-        ranks[1].do("burn 1500")
+        ranks[1].do("burn 3000")
         wait_for(lambda: len(lines(job, "sample")) > 10)
         used = [line["cpu"] for line in lines(job, "sample") if line["pid"] == ranks[1].pid]
         assert used == sorted(used) and used[-1] - used[0] > 1
@@ -481,6 +510,32 @@ def test_the_report_can_be_repeated_from_the_files(tmp_path):
         for option, name in ((["--json"], "report.json"), ([], "report.txt")):
             told = subprocess.run([DSHANG, "report", *option, job.dir], capture_output=True, text=True, timeout=20)
             assert told.stdout == (job.dir / name).read_text(), told.stderr
+
+
+# ---- at a hang ---------------------------------------------------------------------------------------------------
+
+def hang(job):
+    ranks = job.start(2)
+    for rank in ranks:
+        rank.do("call all_reduce 8")
+    ranks[0].do("wait all_reduce 8")
+    ranks[1].process.kill()
+    return ranks
+
+
+def test_a_hang_may_end_the_job(tmp_path):
+    with Job(tmp_path, DSHANG_ON_HANG="fail") as job:
+        ranks = hang(job)
+        assert ranks[0].process.wait(20) == -signal.SIGTERM
+        job.ended()
+        assert deaths(report(job)) == {1}
+
+
+def test_a_hang_may_run_a_command(tmp_path):
+    with Job(tmp_path, DSHANG_ON_HANG=f"exec:cp $DSHANG_REPORT/report.txt {tmp_path}/copy; exit 3") as job:
+        hang(job)
+        wait_for(lambda: (tmp_path / "copy").exists() and "rank 1" in (tmp_path / "copy").read_text())
+        assert job.ranks[0].process.poll() is None
 
 
 # ---- settings ---------------------------------------------------------------------------------------------------
