@@ -30,6 +30,7 @@ struct AllocationProperties {
 
 constexpr int kPinned = 1;          // CU_MEM_ALLOCATION_TYPE_PINNED
 constexpr int kLocationDevice = 1;  // CU_MEM_LOCATION_TYPE_DEVICE
+constexpr int kPosixHandle = 1;     // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 
 struct Physical {
   size_t bytes;
@@ -130,8 +131,9 @@ SIMGPU_API Error cuMemCreate(MemoryHandle* handle, size_t bytes, const Allocatio
   return driver_query(__func__, [&]() -> Error {
     if (handle == nullptr || properties == nullptr || flags != 0) return kInvalidValue;
     if (bytes == 0 || bytes % kGranularity != 0 || properties->type != kPinned) return kInvalidValue;
-    if (properties->location_type != kLocationDevice || properties->requested_handle_types != 0) {
-      unsupported("cuMemCreate of memory that is not a device's, or to be exported");
+    // PyTorch asks for a file descriptor in case it will be shared; only its export is refused then.
+    if (properties->location_type != kLocationDevice || (properties->requested_handle_types & ~kPosixHandle) != 0) {
+      unsupported("cuMemCreate of memory that is not a device's, or with this kind of handle");
       return kNotSupported;
     }
     if (!valid_device(properties->location_id)) return kInvalidDevice;
