@@ -13,11 +13,16 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool left_loop = story.teardown && !story.loop_ended;
   bool left_forward = story.kind == Story::Kind::kDeletion && story.from_visits && story.no_forward_follows &&
                       in_phase(view, story.left_out, job::is_forward_phase) && has_modules(story.left_out);
-  if (!left_loop && !left_forward) return std::nullopt;
+  // It calls from a line behind the loop: nobody ever called from there in a step.
+  bool calls_behind_loop = story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d);
+  if (!left_loop && !left_forward && !calls_behind_loop) return std::nullopt;
   Explanation e;
-  e.class_certainty = Certainty::kProven;
-  if (left_loop) {
-    e.summary = who(d) + " left the training loop while the other ranks go on" + step_text(d) + "; all wait in " + call_at(d);
+  e.class_certainty = calls_behind_loop ? Certainty::kJudged : Certainty::kProven;
+  if (left_loop || calls_behind_loop) {
+    std::string at = calls_behind_loop ? place_text(view, story.added[0]) : "";
+    e.summary = who(d) + " left the training loop" + (at.empty() ? "" : " (it calls at " + at + ")") +
+                " while the other ranks go on" + step_text(d) + "; all wait in " + call_at(d);
+    if (calls_behind_loop) e.evidence.push_back("judged: nobody called from " + at + " in any step before");
     e.fix = {
         "Leave the loop on all ranks together: all-reduce the stop flag (early stopping, time limit, `break`) before it is used.",
         "Give every rank the same number of batches (`drop_last=True`, DistributedSampler).",

@@ -19,20 +19,6 @@ std::string purpose_of(const JobView& view, const job::Tokens& tokens) {
   return {};
 }
 
-// Calls (not visits) that were inserted from lines which the witness has never called from.
-bool from_new_lines(const JobView& view, const Divergence& d) {
-  const job::RankView* witness = view.by_rank(d.witness);
-  if (!witness || d.story.added.empty() || d.story.from_visits) return false;
-  const auto& calls = witness->records().calls;
-  for (const Token& token : d.story.added) {
-    if (token.kind != Token::Kind::kCall || !token.place) return false;
-    for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-      if (calls.at(n).site && view.names().place_of(calls.at(n).site) == token.place) return false;
-    }
-  }
-  return true;
-}
-
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool inserted = d.story.kind == Story::Kind::kInsertion;
   bool left_out = d.story.kind == Story::Kind::kDeletion;
@@ -40,7 +26,11 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   std::string purpose = purpose_of(view, inserted ? d.story.added : d.story.left_out);
   // Still in the same phase: it was not left out, only part of it.
   if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose) return std::nullopt;
-  if (purpose.empty() && !(inserted && from_new_lines(view, d))) return std::nullopt;
+  if (purpose.empty()) {
+    if (!inserted || !from_new_lines(view, d)) return std::nullopt;
+    // Outside the step and named for nothing of the kind: it rather left the loop (early_return.cpp).
+    if (between_steps(d) && !named_for_side(view, d.story.added[0])) return std::nullopt;
+  }
 
   Explanation e;
   const job::Tokens& tokens = inserted ? d.story.added : d.story.left_out;

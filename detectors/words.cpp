@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "core/job/site_policy.h"
+
 namespace dshang::detect {
 namespace {
 
@@ -193,6 +195,36 @@ std::uint64_t idle_since(const JobView& view, const job::RankView& rank) {
     if (!calls.at(n).torn && job::is_outstanding(calls.at(n))) return 0;
   }
   return last_activity(view, rank);
+}
+
+bool between_steps(const Divergence& d) {
+  if (d.story.next.empty() || d.story.expected.empty()) return false;
+  const job::Call *mine = d.story.next[0].call, *theirs = d.story.expected[0].call;
+  if (!mine || !theirs || mine->phase || mine->step == job::kNoStep || theirs->step == job::kNoStep) return false;
+  return theirs->step > mine->step;
+}
+
+bool from_new_lines(const JobView& view, const Divergence& d) {
+  const job::RankView* witness = view.by_rank(d.witness);
+  if (!witness || d.story.added.empty() || d.story.from_visits) return false;
+  const auto& calls = witness->records().calls;
+  for (const Token& token : d.story.added) {
+    if (token.kind != Token::Kind::kCall || !token.place) return false;
+    for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
+      if (calls.at(n).site && view.names().place_of(calls.at(n).site) == token.place) return false;
+    }
+  }
+  return true;
+}
+
+bool named_for_side(const JobView& view, const Token& token) {
+  if (!token.call || !token.call->site) return false;
+  for (const job::FrameName& frame : view.names().site(token.call->site).frames) {
+    job::FrameOwner owner = job::frame_owner(view.names().text(frame.file));
+    if (owner != job::FrameOwner::kUser && owner != job::FrameOwner::kLibrary) continue;
+    if (job::is_side_phase(view.names().text(frame.function))) return true;
+  }
+  return false;
 }
 
 bool has_modules(const job::Tokens& tokens) {

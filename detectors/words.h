@@ -35,6 +35,14 @@ std::uint64_t last_activity(const JobView& view, const job::RankView& rank);
 // The same for a rank without any outstanding call; 0 when one is outstanding.
 std::uint64_t idle_since(const JobView& view, const job::RankView& rank);
 
+// The suspects' first call behind the parting was made outside every phase, after a step that they had finished, while the
+// others had begun the next one.
+bool between_steps(const Divergence& d);
+// Calls (not visits) that were inserted from lines which the witness has never called from.
+bool from_new_lines(const JobView& view, const Divergence& d);
+// Whether a function on the way to this call is named for saving, evaluating, logging or loading.
+bool named_for_side(const JobView& view, const job::Token& token);
+
 bool has_modules(const job::Tokens& tokens);
 bool in_phase(const JobView& view, const job::Tokens& tokens, bool (*is_phase)(std::string_view));
 
