@@ -1,7 +1,7 @@
 // What the caching allocator held at most in the step that ends, as the probe read it.
 //
-// The probe gives both before it announces the next step; the memory ledger takes them when it closes the step
-// (step_listener.h).  Threads: any.
+// The probe gives both before it announces the next step; the memory ledger takes them when it closes the
+// step (step_listener.h).  Threads: any.
 #pragma once
 
 #include <atomic>

@@ -13,7 +13,8 @@
 namespace dshang::rank {
 namespace {
 
-DSHANG_PARAM(bool, PROBE, "1", "0|1", "the Python probe: module visits, steps, phases, batch and memory facts");
+DSHANG_PARAM(bool, PROBE, "1", "0|1",
+             "the Python probe: module visits, steps, phases, batch and memory facts");
 
 enum State : int { kIdle, kPosted, kFinished };
 std::atomic<int> state{kIdle};
@@ -36,7 +37,7 @@ class Ref {
 };
 
 // Kept for good once made; the GIL guards them.
-Object* bootstrap;     // the namespace of bootstrap.py
+Object* bootstrap;  // the namespace of bootstrap.py
 Object* native_module;
 bool checked, loaded;
 
@@ -68,7 +69,8 @@ bool check_walk(const PythonApi& api) {
   Object* jit = api.sys("_jit");
   Ref frames(api, make_frames_function(api));
   if (!getframe || !frames) return false;
-  Ref difference(api, api.call(api.dict_get(bootstrap, "check"), frames.get(), getframe, jit ? jit : api.none, nullptr));
+  Ref difference(
+      api, api.call(api.dict_get(bootstrap, "check"), frames.get(), getframe, jit ? jit : api.none, nullptr));
   if (!difference) return false;
   if (difference.get() != api.none && readable_python(writer)) {
     std::intptr_t length;
@@ -88,7 +90,8 @@ bool load_probe(const PythonApi& api) {
     if (!text || api.dict_set(sources.get(), file->name, text.get()) != 0) return false;
   }
   if (!native_module) native_module = make_native(api);
-  Ref result(api, api.call(api.dict_get(bootstrap, "load"), api.module_type, api.modules(), sources.get(), nullptr));
+  Ref result(
+      api, api.call(api.dict_get(bootstrap, "load"), api.module_type, api.modules(), sources.get(), nullptr));
   loaded = native_module && result;
   return loaded;
 }
@@ -98,7 +101,8 @@ bool arm_probe(const PythonApi& api, bool* done) {
   if (!load_probe(api)) return false;
   Ref own_file(api, make_own_file_function(api));
   if (!own_file) return false;
-  Ref result(api, api.call(api.dict_get(bootstrap, "arm"), api.modules(), native_module, own_file.get(), nullptr));
+  Ref result(api,
+             api.call(api.dict_get(bootstrap, "arm"), api.modules(), native_module, own_file.get(), nullptr));
   if (!result) return false;
   *done = api.is_true(result.get()) == 1;
   return true;
@@ -152,7 +156,8 @@ bool arm_python(const flight::Writer& writer) {
   const PythonApi* api = python_api(&missing);
   if (!api) {
     // Without Py_AddPendingCall there is no interpreter here.
-    if (strcmp(missing, "Py_AddPendingCall") != 0) say("the Python probe is off: this Python has no %s", missing);
+    if (strcmp(missing, "Py_AddPendingCall") != 0)
+      say("the Python probe is off: this Python has no %s", missing);
     state.store(kFinished);
     return true;
   }

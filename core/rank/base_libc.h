@@ -1,7 +1,8 @@
 // The few libc functions that moved between libraries or got a new symbol version over the years.
 //
-// They are weak references bound to the first version there ever was, so that the preload starts on every libc from
-// 2.28 on (x86-64: GLIBC_2.2.5, aarch64: GLIBC_2.17); where one is absent, the function here reports failure.
+// They are weak references bound to the first version there ever was, so that the preload starts on every
+// libc from 2.28 on (x86-64: GLIBC_2.2.5, aarch64: GLIBC_2.17); where one is absent, the function here
+// reports failure.
 //
 // Threads: any.
 #pragma once

@@ -1,11 +1,10 @@
 // The functions of include/dshang.h.
-#include "dshang.h"
-
 #include <errno.h>
 
 #include "core/rank/awake.h"
 #include "core/rank/context.h"
 #include "core/rank/pyframes.h"
+#include "dshang.h"
 
 namespace {
 

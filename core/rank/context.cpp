@@ -65,7 +65,8 @@ flight::Open<flight::VisitRecord> open_visit(const flight::Writer& writer, Conte
                                              std::uint32_t site);
 std::uint32_t phase_of(const Context& c);
 
-// Brings the thread's context over to this flight memory: what was pushed while the process was inert becomes a visit.
+// Brings the thread's context over to this flight memory: what was pushed while the process was inert becomes
+// a visit.
 void arrive(const flight::Writer& writer, Context& c) {
   c.waking = waking();
   c.known = false;
@@ -209,8 +210,8 @@ void exit_module(const flight::Writer& writer) {
   visit.complete();
 }
 
-void visit_module(const flight::Writer& writer, std::uint32_t module, std::uint32_t phase, std::uint8_t training,
-                  std::uint32_t site) {
+void visit_module(const flight::Writer& writer, std::uint32_t module, std::uint32_t phase,
+                  std::uint8_t training, std::uint32_t site) {
   Context& c = here(writer);
   c.visiting = true;
   c.visit_module = module;
@@ -222,7 +223,8 @@ void visit_module(const flight::Writer& writer, std::uint32_t module, std::uint3
   visit.complete();
 }
 
-void announce_gather(const flight::Writer& writer, std::uint64_t params, std::uint32_t ids_text, std::uint32_t site) {
+void announce_gather(const flight::Writer& writer, std::uint64_t params, std::uint32_t ids_text,
+                     std::uint32_t site) {
   Context& c = here(writer);
   c.params = params;
   auto visit = open_visit(writer, c, flight::VisitKind::kGather, site);
@@ -242,7 +244,8 @@ void mark(const flight::Writer& writer, flight::VisitKind kind, std::uint32_t de
   visit.complete();
 }
 
-void record_exception(const flight::Writer& writer, std::uint32_t type, std::uint32_t message, std::uint32_t site) {
+void record_exception(const flight::Writer& writer, std::uint32_t type, std::uint32_t message,
+                      std::uint32_t site) {
   Context& c = here(writer);
   auto exception = writer.open_exception();
   exception->time_ns = now_ns();
@@ -302,7 +305,8 @@ void forget_module() { context.modules.pop(); }
 
 void remember_note(const char* key, const char* value) { early_note(early_name(key), early_name(value)); }
 
-// ---- awake.h ---------------------------------------------------------------------------------------------------
+// ---- awake.h
+// ---------------------------------------------------------------------------------------------------
 
 namespace {
 

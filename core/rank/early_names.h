@@ -1,4 +1,5 @@
-// Names that were said before the process woke: a small table in static memory, untouched in processes that say none.
+// Names that were said before the process woke: a small table in static memory, untouched in processes that
+// say none.
 //
 // An early id has kEarly set; it stays valid for the life of the process and in its forked children.
 // Threads: any.  Failure: a full table gives 0.

@@ -1,7 +1,8 @@
 // Reads this process's own memory where an address may be stale: a bad one is an answer, not a fault.
 //
-// process_vm_readv(2) on the process itself; where that is denied (seccomp), a write(2) to a pipe, which fails with
-// EFAULT.  Threads: CheckedMemory objects are not shared; several may be used at the same time.  Changes errno.
+// process_vm_readv(2) on the process itself; where that is denied (seccomp), a write(2) to a pipe, which
+// fails with EFAULT.  Threads: CheckedMemory objects are not shared; several may be used at the same time.
+// Changes errno.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,8 @@
 
 namespace dshang::rank {
 
-// Memory that is known to be there: that of the calling thread's own frames, or of any frame while the GIL is held.
+// Memory that is known to be there: that of the calling thread's own frames, or of any frame while the GIL is
+// held.
 struct OwnMemory {
   bool read(std::uintptr_t from, void* to, std::size_t bytes) const {
     std::memcpy(to, reinterpret_cast<const void*>(from), bytes);

@@ -128,7 +128,8 @@ Object* exception(Object*, Object* const* arguments, std::intptr_t count) {
 
 Object* loop_end(Object*, Object* const* arguments, std::intptr_t count) {
   Writer writer = awake();
-  if (writer && count == 1) mark(writer, VisitKind::kLoopEnd, intern_text(writer, arguments[0]), call_site(writer));
+  if (writer && count == 1)
+    mark(writer, VisitKind::kLoopEnd, intern_text(writer, arguments[0]), call_site(writer));
   return none();
 }
 
@@ -182,13 +183,20 @@ Object* own_file(Object*, Object* const* arguments, std::intptr_t count) {
 }
 
 MethodDefinition kNative[] = {
-    {"intern", intern, kFastCall, nullptr},         {"visit", visit, kFastCall, nullptr},
-    {"exit_module", leave, kFastCall, nullptr},     {"step", step, kFastCall, nullptr},
-    {"micro_step", micro_step, kFastCall, nullptr}, {"phase_push", phase_push, kFastCall, nullptr},
-    {"phase_pop", phase_pop, kFastCall, nullptr},   {"gather", gather, kFastCall, nullptr},
-    {"note", note, kFastCall, nullptr},             {"exception", exception, kFastCall, nullptr},
-    {"loop_end", loop_end, kFastCall, nullptr},     {"trace_mode", trace_mode, kFastCall, nullptr},
-    {"teardown", teardown, kFastCall, nullptr},     {"memory", memory, kFastCall, nullptr},
+    {"intern", intern, kFastCall, nullptr},
+    {"visit", visit, kFastCall, nullptr},
+    {"exit_module", leave, kFastCall, nullptr},
+    {"step", step, kFastCall, nullptr},
+    {"micro_step", micro_step, kFastCall, nullptr},
+    {"phase_push", phase_push, kFastCall, nullptr},
+    {"phase_pop", phase_pop, kFastCall, nullptr},
+    {"gather", gather, kFastCall, nullptr},
+    {"note", note, kFastCall, nullptr},
+    {"exception", exception, kFastCall, nullptr},
+    {"loop_end", loop_end, kFastCall, nullptr},
+    {"trace_mode", trace_mode, kFastCall, nullptr},
+    {"teardown", teardown, kFastCall, nullptr},
+    {"memory", memory, kFastCall, nullptr},
 };
 MethodDefinition kFrames = {"frames", frames, kFastCall, nullptr};
 MethodDefinition kOwnFile = {"own_file", own_file, kFastCall, nullptr};

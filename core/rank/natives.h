@@ -13,9 +13,8 @@
 //   teardown(last)                  the process group goes away; last = 1: the interpreter does
 //   memory(reserved, allocated)     peaks of the step that ends, bytes; before step()
 //
-// None of them raises; an argument of another type counts as 0 or "".  They do nothing while the process is inert, and
-// ids that were given before a fork mean nothing in the child.
-// Threads: any, with the GIL.
+// None of them raises; an argument of another type counts as 0 or "".  They do nothing while the process is
+// inert, and ids that were given before a fork mean nothing in the child. Threads: any, with the GIL.
 #pragma once
 
 #include "core/rank/python_api.h"
@@ -25,7 +24,8 @@ namespace dshang::rank {
 // A new module object with these functions; null = a Python error is set.
 Object* make_native(const PythonApi& api);
 
-// frames() -> [(file, function, line), ...] of the calling thread, innermost first, at most 64: for the self-check.
+// frames() -> [(file, function, line), ...] of the calling thread, innermost first, at most 64: for the
+// self-check.
 Object* make_frames_function(const PythonApi& api);
 
 // own_file(text): frames of code with this very file name object belong to dshang.

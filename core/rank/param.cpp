@@ -22,7 +22,8 @@ const char* keep(const char* text) {
   return texts + at;
 }
 
-// Digits with an optional fraction.  strtod would follow the host's locale.  Returns the end, null if there is none.
+// Digits with an optional fraction.  strtod would follow the host's locale.  Returns the end, null if there
+// is none.
 const char* number(const char* at, double* value) {
   bool negative = *at == '-';
   if (*at == '-' || *at == '+') ++at;
@@ -138,7 +139,8 @@ bool param_accepts(const ParamDescriptor& param, const char* text) {
   PercentOrBytes amount;
   unsigned index;
   if (is(param, "bool")) return read_bool(text, &flag);
-  if (is(param, "integer")) return read_integer(text, &whole) && within(param, "", static_cast<double>(whole));
+  if (is(param, "integer"))
+    return read_integer(text, &whole) && within(param, "", static_cast<double>(whole));
   if (is(param, "seconds")) return read_seconds(text, &real) && within(param, "", real);
   if (is(param, "percent_or_bytes")) {
     return read_amount(text, &amount) && (!amount.is_percent || within(param, "%", amount.percent));
@@ -153,8 +155,8 @@ bool complain_about(const ParamDescriptor& param, const char* text, char* line, 
                      : is(param, "integer")          ? "a whole number in "
                      : is(param, "percent_or_bytes") ? "a number of bytes, or a percentage in "
                                                      : "one of ";
-  snprintf(line, size, "DSHANG_%s=%.80s is not %s%s; the default %s is used", param.name, text, what, param.range,
-           *param.fallback ? param.fallback : "(empty)");
+  snprintf(line, size, "DSHANG_%s=%.80s is not %s%s; the default %s is used", param.name, text, what,
+           param.range, *param.fallback ? param.fallback : "(empty)");
   return true;
 }
 

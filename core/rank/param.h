@@ -1,23 +1,25 @@
 // Environment variables of dshang, declared beside their use:
 //
-//   DSHANG_PARAM(seconds, STALL_AFTER, "30", "0.1..86400", "seconds without progress before a judged finding");
+//   DSHANG_PARAM(seconds, STALL_AFTER, "30", "0.1..86400", "seconds without progress before a judged
+//   finding");
 //   ... param_STALL_AFTER.value() ...
 //
-// declares DSHANG_STALL_AFTER.  One declaration is all: typed access, range check, `dshang --params`, the README table
-// and the warning about mistyped names follow from it.  The description lies as plain bytes in the ELF section
-// dshang_params, so that the program lists the parameters of libdshang.so by reading that file.
+// declares DSHANG_STALL_AFTER.  One declaration is all: typed access, range check, `dshang --params`, the
+// README table and the warning about mistyped names follow from it.  The description lies as plain bytes in
+// the ELF section dshang_params, so that the program lists the parameters of libdshang.so by reading that
+// file.
 //
 //   type              value()            range
 //   bool              bool               "0|1"
 //   integer           std::int64_t       "LOW..HIGH"
 //   seconds           double             "LOW..HIGH"
 //   string            const char*        what is expected, in words; not checked
-//   percent_or_bytes  PercentOrBytes     "LOW%..HIGH%"; any number of bytes, with K, M, G, T or KiB, MiB, GiB, TiB (1024)
-//   choice            Choice             "a|b|c:*": `*` stands for anything but nothing
+//   percent_or_bytes  PercentOrBytes     "LOW%..HIGH%"; any number of bytes, with K, M, G, T or KiB, MiB,
+//   GiB, TiB (1024) choice            Choice             "a|b|c:*": `*` stands for anything but nothing
 //
-// value() reads the environment at its first use and never again; a missing, empty or bad value gives the default.
-// It prints nothing, in no process: what is wrong in the environment is said once a job, by the monitor, through
-// complain_about().
+// value() reads the environment at its first use and never again; a missing, empty or bad value gives the
+// default. It prints nothing, in no process: what is wrong in the environment is said once a job, by the
+// monitor, through complain_about().
 //
 // Threads: value() by any.  Not for the recorded path: keep the value.  Freestanding, no allocation.
 #pragma once
@@ -34,7 +36,7 @@ inline constexpr char kParamMagic[8] = {'D', 'S', 'H', 'P', 'A', 'R', 'M', '1'};
 struct ParamDescriptor {
   char magic[8];
   char type[20];
-  char name[44];       // without DSHANG_
+  char name[44];  // without DSHANG_
   char fallback[64];
   char range[96];
   char text[408];
@@ -58,7 +60,8 @@ struct Choice {
 // Whether the descriptor's range holds the value.  An empty text counts as not set and is accepted.
 bool param_accepts(const ParamDescriptor& param, const char* text);
 
-// If `text` is not acceptable writes one line without newline ("DSHANG_X=abc is not ...; the default 30 is used").
+// If `text` is not acceptable writes one line without newline ("DSHANG_X=abc is not ...; the default 30 is
+// used").
 bool complain_about(const ParamDescriptor& param, const char* text, char* line, std::size_t size);
 
 namespace detail {
@@ -111,7 +114,8 @@ using ParamType_choice = Param<Choice>;
 
 }  // namespace dshang::rank
 
-#define DSHANG_PARAM(type, NAME, fallback, range, text)                                                          \
-  [[gnu::section("dshang_params"), gnu::used]] alignas(32) static constinit const ::dshang::rank::ParamDescriptor \
-      param_descriptor_##NAME{{'D', 'S', 'H', 'P', 'A', 'R', 'M', '1'}, #type, #NAME, fallback, range, text};    \
+#define DSHANG_PARAM(type, NAME, fallback, range, text)                                   \
+  [[gnu::section("dshang_params"), gnu::used]] alignas(                                   \
+      32) static constinit const ::dshang::rank::ParamDescriptor param_descriptor_##NAME{ \
+      {'D', 'S', 'H', 'P', 'A', 'R', 'M', '1'}, #type, #NAME, fallback, range, text};     \
   [[maybe_unused]] static constinit ::dshang::rank::ParamType_##type param_##NAME { param_descriptor_##NAME }

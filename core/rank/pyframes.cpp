@@ -11,7 +11,8 @@
 namespace dshang::rank {
 namespace {
 
-// Frames that make up a site's key.  More than a site stores: of a longer stack the outermost ones of these are kept.
+// Frames that make up a site's key.  More than a site stores: of a longer stack the outermost ones of these
+// are kept.
 constexpr unsigned kKeyFrames = 64;
 
 constexpr std::uint64_t rotate(std::uint64_t word, unsigned by) { return word << by | word >> (64 - by); }
@@ -23,9 +24,9 @@ T value_at(std::uintptr_t address) {
   return value;
 }
 
-// Tells code objects apart that had the same address one after the other.  From 3.12 on each has a version of its own.
-// Before, a byte of its texts and line table has to differ: eight of each are looked at (an object's block is never
-// shorter than that).
+// Tells code objects apart that had the same address one after the other.  From 3.12 on each has a version of
+// its own. Before, a byte of its texts and line table has to differ: eight of each are looked at (an object's
+// block is never shorter than that).
 std::uint64_t salt(const PythonLayout& l, std::uintptr_t code, std::uintptr_t file, std::uintptr_t name) {
   if (l.code_version != PythonLayout::kNone) {
     std::uint32_t version = value_at<std::uint32_t>(code + l.code_version);
@@ -34,15 +35,16 @@ std::uint64_t salt(const PythonLayout& l, std::uintptr_t code, std::uintptr_t fi
   std::uintptr_t lines = value_at<std::uintptr_t>(code + l.code_lines);
   std::int64_t length = value_at<std::int64_t>(file + l.text_length);
   std::uint64_t first_lines = value_at<std::uint64_t>(lines + l.bytes_data);
-  std::uint64_t path_end = value_at<std::uint64_t>(file + l.text_header + std::uintptr_t(length > 8 ? length - 8 : 0));
+  std::uint64_t path_end =
+      value_at<std::uint64_t>(file + l.text_header + std::uintptr_t(length > 8 ? length - 8 : 0));
   std::uint64_t name_start = value_at<std::uint64_t>(name + l.text_header);
-  return lines ^ rotate(first_lines * 0xff51afd7ed558ccdull, 17) ^ rotate(path_end * 0x9e3779b97f4a7c15ull, 41) ^
-         name_start * 0xc2b2ae3d27d4eb4full;
+  return lines ^ rotate(first_lines * 0xff51afd7ed558ccdull, 17) ^
+         rotate(path_end * 0x9e3779b97f4a7c15ull, 41) ^ name_start * 0xc2b2ae3d27d4eb4full;
 }
 
 struct Walk {
   std::uint64_t key;
-  unsigned count;      // in `frames`
+  unsigned count;  // in `frames`
   bool more;
   FrameAt frames[kKeyFrames];
 };
@@ -62,7 +64,8 @@ void walk_own_frames(const Python& python, std::uintptr_t thread, Walk* walk) {
     std::uintptr_t name = value_at<std::uintptr_t>(at.code + l.code_name);
     std::uint64_t line = value_at<std::uint32_t>(at.code + l.code_first_line);
     // Independent products, then one step of the chain.
-    std::uint64_t word = at.code * 0x9e3779b97f4a7c15ull + rotate(std::uint64_t(at.position) * 0xc2b2ae3d27d4eb4full, 31) +
+    std::uint64_t word = at.code * 0x9e3779b97f4a7c15ull +
+                         rotate(std::uint64_t(at.position) * 0xc2b2ae3d27d4eb4full, 31) +
                          rotate(file * 0x165667b19e3779f9ull, 13) + name * 0xff51afd7ed558ccdull +
                          ((line << 40 | line >> 24) ^ salt(l, at.code, file, name)) * 0xc4ceb9fe1a85ec53ull;
     key = flight::mix(key, word);
@@ -80,16 +83,18 @@ unsigned frames_beyond(const Python& python, std::uintptr_t thread) {
   return total > kKeyFrames ? total - kKeyFrames : 0;
 }
 
-// Sites by the walk's key.  Code objects come and go (exec, recompilation) and bring new keys for the same lines, so the
-// flight memory's table goes by what was read, and this one only remembers; what it forgets is read again.
-// A slot is one word: the upper bits of the key, and the id in the lower ones, which choose the bucket.
+// Sites by the walk's key.  Code objects come and go (exec, recompilation) and bring new keys for the same
+// lines, so the flight memory's table goes by what was read, and this one only remembers; what it forgets is
+// read again. A slot is one word: the upper bits of the key, and the id in the lower ones, which choose the
+// bucket.
 class Known {
  public:
   std::uint32_t find(std::uint64_t key) const {
     const std::atomic<std::uint64_t>* bucket = slots_ + bucket_of(key);
     for (unsigned i = 0; i < kWays; ++i) {
       std::uint64_t slot = bucket[i].load(std::memory_order_relaxed);
-      if ((slot & ~kIdMask) == (key & ~kIdMask) && slot & kIdMask) return static_cast<std::uint32_t>(slot & kIdMask);
+      if ((slot & ~kIdMask) == (key & ~kIdMask) && slot & kIdMask)
+        return static_cast<std::uint32_t>(slot & kIdMask);
     }
     return 0;
   }
@@ -168,7 +173,8 @@ std::uint32_t call_site(const flight::Writer& writer) {
   return id;
 }
 
-std::uint32_t made_site(const flight::Writer& writer, std::uint32_t file, std::uint32_t function, std::int32_t line) {
+std::uint32_t made_site(const flight::Writer& writer, std::uint32_t file, std::uint32_t function,
+                        std::int32_t line) {
   std::uint64_t key = flight::mix(flight::kFnvPrime, std::uint64_t{file} << 32 | function);
   key = flight::mix(key, static_cast<std::uint32_t>(line));
   bool is_new;

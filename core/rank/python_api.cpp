@@ -20,23 +20,26 @@ bool find_all(const char** missing) {
   return find(&api.add_pending_call, "Py_AddPendingCall", missing) &&
          find(&api.is_initialized, "Py_IsInitialized", missing) && find(&api.inc_ref, "Py_IncRef", missing) &&
          find(&api.dec_ref, "Py_DecRef", missing) && find(&api.err_fetch, "PyErr_Fetch", missing) &&
-         find(&api.err_restore, "PyErr_Restore", missing) && find(&api.err_occurred, "PyErr_Occurred", missing) &&
-         find(&api.err_clear, "PyErr_Clear", missing) && find(&api.str, "PyObject_Str", missing) &&
-         find(&api.text, "PyUnicode_AsUTF8AndSize", missing) &&
+         find(&api.err_restore, "PyErr_Restore", missing) &&
+         find(&api.err_occurred, "PyErr_Occurred", missing) && find(&api.err_clear, "PyErr_Clear", missing) &&
+         find(&api.str, "PyObject_Str", missing) && find(&api.text, "PyUnicode_AsUTF8AndSize", missing) &&
          find(&api.new_text, "PyUnicode_FromStringAndSize", missing) &&
          find(&api.new_integer, "PyLong_FromUnsignedLongLong", missing) &&
          find(&api.word, "PyLong_AsUnsignedLongLongMask", missing) &&
          find(&api.integer, "PyLong_AsLongLong", missing) && find(&api.new_dict, "PyDict_New", missing) &&
-         find(&api.dict_set, "PyDict_SetItemString", missing) && find(&api.dict_get, "PyDict_GetItemString", missing) &&
-         find(&api.new_list, "PyList_New", missing) && find(&api.list_append, "PyList_Append", missing) &&
-         find(&api.build, "Py_BuildValue", missing) && find(&api.call, "PyObject_CallFunctionObjArgs", missing) &&
+         find(&api.dict_set, "PyDict_SetItemString", missing) &&
+         find(&api.dict_get, "PyDict_GetItemString", missing) && find(&api.new_list, "PyList_New", missing) &&
+         find(&api.list_append, "PyList_Append", missing) && find(&api.build, "Py_BuildValue", missing) &&
+         find(&api.call, "PyObject_CallFunctionObjArgs", missing) &&
          find(&api.is_true, "PyObject_IsTrue", missing) && find(&api.compile, "Py_CompileString", missing) &&
-         find(&api.evaluate, "PyEval_EvalCode", missing) && find(&api.builtins, "PyEval_GetBuiltins", missing) &&
-         find(&api.modules, "PyImport_GetModuleDict", missing) && find(&api.sys, "PySys_GetObject", missing) &&
-         find(&api.new_module, "PyModule_New", missing) &&
+         find(&api.evaluate, "PyEval_EvalCode", missing) &&
+         find(&api.builtins, "PyEval_GetBuiltins", missing) &&
+         find(&api.modules, "PyImport_GetModuleDict", missing) &&
+         find(&api.sys, "PySys_GetObject", missing) && find(&api.new_module, "PyModule_New", missing) &&
          find(&api.set_attribute, "PyObject_SetAttrString", missing) &&
-         find(&api.new_function, "PyCFunction_NewEx", missing) && find(&api.none, "_Py_NoneStruct", missing) &&
-         find(&api.module_type, "PyModule_Type", missing) && find(&api.text_type, "PyUnicode_Type", missing);
+         find(&api.new_function, "PyCFunction_NewEx", missing) &&
+         find(&api.none, "_Py_NoneStruct", missing) && find(&api.module_type, "PyModule_Type", missing) &&
+         find(&api.text_type, "PyUnicode_Type", missing);
 }
 
 }  // namespace

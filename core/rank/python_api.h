@@ -1,7 +1,7 @@
 // The functions of the interpreter that arming and the probe's native side call, found by name.
 //
-// All of them are exported by every CPython from 3.8 on (the stable ABI, where it has them).  They may be called with the
-// GIL held only, except add_pending_call.
+// All of them are exported by every CPython from 3.8 on (the stable ABI, where it has them).  They may be
+// called with the GIL held only, except add_pending_call.
 #pragma once
 
 #include <cstdint>
@@ -32,24 +32,24 @@ struct PythonApi {
   Object* (*err_occurred)();
   void (*err_clear)();
   Object* (*str)(Object*);
-  const char* (*text)(Object*, std::intptr_t*);               // PyUnicode_AsUTF8AndSize
-  Object* (*new_text)(const char*, std::intptr_t);            // PyUnicode_FromStringAndSize
-  Object* (*new_integer)(unsigned long long);                 // PyLong_FromUnsignedLongLong
-  unsigned long long (*word)(Object*);                        // PyLong_AsUnsignedLongLongMask
-  long long (*integer)(Object*);                              // PyLong_AsLongLong
+  const char* (*text)(Object*, std::intptr_t*);     // PyUnicode_AsUTF8AndSize
+  Object* (*new_text)(const char*, std::intptr_t);  // PyUnicode_FromStringAndSize
+  Object* (*new_integer)(unsigned long long);       // PyLong_FromUnsignedLongLong
+  unsigned long long (*word)(Object*);              // PyLong_AsUnsignedLongLongMask
+  long long (*integer)(Object*);                    // PyLong_AsLongLong
   Object* (*new_dict)();
-  int (*dict_set)(Object*, const char*, Object*);             // PyDict_SetItemString
-  Object* (*dict_get)(Object*, const char*);                  // PyDict_GetItemString, borrowed
+  int (*dict_set)(Object*, const char*, Object*);  // PyDict_SetItemString
+  Object* (*dict_get)(Object*, const char*);       // PyDict_GetItemString, borrowed
   Object* (*new_list)(std::intptr_t);
   int (*list_append)(Object*, Object*);
-  Object* (*build)(const char*, ...);                         // Py_BuildValue
-  Object* (*call)(Object*, ...);                              // PyObject_CallFunctionObjArgs
+  Object* (*build)(const char*, ...);  // Py_BuildValue
+  Object* (*call)(Object*, ...);       // PyObject_CallFunctionObjArgs
   int (*is_true)(Object*);
-  Object* (*compile)(const char*, const char*, int);          // Py_CompileString
-  Object* (*evaluate)(Object*, Object*, Object*);             // PyEval_EvalCode
-  Object* (*builtins)();                                      // PyEval_GetBuiltins, borrowed
-  Object* (*modules)();                                       // PyImport_GetModuleDict, borrowed
-  Object* (*sys)(const char*);                                // PySys_GetObject, borrowed, or null
+  Object* (*compile)(const char*, const char*, int);  // Py_CompileString
+  Object* (*evaluate)(Object*, Object*, Object*);     // PyEval_EvalCode
+  Object* (*builtins)();                              // PyEval_GetBuiltins, borrowed
+  Object* (*modules)();                               // PyImport_GetModuleDict, borrowed
+  Object* (*sys)(const char*);                        // PySys_GetObject, borrowed, or null
   Object* (*new_module)(const char*);
   int (*set_attribute)(Object*, const char*, Object*);
   Object* (*new_function)(MethodDefinition*, Object*, Object*);  // PyCFunction_NewEx

@@ -93,8 +93,8 @@ bool fixed_layout(unsigned minor, PythonLayout* layout) {
   return true;
 }
 
-// The table is a row of 64-bit words in a fixed order; 3.14 put three words into the interpreter's part, two into the
-// frame's, one into the code object's, and the four of sets before dicts.
+// The table is a row of 64-bit words in a fixed order; 3.14 put three words into the interpreter's part, two
+// into the frame's, one into the code object's, and the four of sets before dicts.
 bool described_layout(const std::uint64_t* offsets, unsigned minor, PythonLayout* layout) {
   if (minor != 13 && minor != 14) return false;
   if (memcmp(offsets, "xdebugpy", 8) != 0 || ((offsets[1] >> 16) & 0xff) != minor) return false;
@@ -104,14 +104,16 @@ bool described_layout(const std::uint64_t* offsets, unsigned minor, PythonLayout
   const std::uint64_t* frame = thread + 9;
   const std::uint64_t* code = frame + (minor == 13 ? 6 : 8);
   const std::uint64_t* object = code + (minor == 13 ? 10 : 11);
-  const std::uint64_t* list = object + 2 + 4 + 3;             // after types and tuples
-  const std::uint64_t* dict = list + (minor == 13 ? 3 : 7);   // after sets, too
-  const std::uint64_t* bytes = dict + 3 + 2 + 3;              // after floats and ints
+  const std::uint64_t* list = object + 2 + 4 + 3;            // after types and tuples
+  const std::uint64_t* dict = list + (minor == 13 ? 3 : 7);  // after sets, too
+  const std::uint64_t* bytes = dict + 3 + 2 + 3;             // after floats and ints
   const std::uint64_t* text = bytes + 3;
   for (const std::uint64_t* word = thread; word < text + 4; ++word) {
     if (*word >= kNone) return false;
   }
-  auto at = [](const std::uint64_t* table, unsigned index) { return static_cast<std::uint16_t>(table[index]); };
+  auto at = [](const std::uint64_t* table, unsigned index) {
+    return static_cast<std::uint16_t>(table[index]);
+  };
   PythonLayout l{};
   l.minor = minor;
   l.lines = LineFormat::kLocations;
@@ -162,7 +164,8 @@ const char* find_python(Python* python) {
   const std::uint64_t* offsets = static_cast<const std::uint64_t*>(find_symbol("_PyRuntime"));
   if (!offsets || (minor != 13 && minor != 14)) return "this version of Python is not known";
   if (offsets[2] != 0) return "this Python is a free-threaded build";
-  if (!described_layout(offsets, minor, &python->layout)) return "this Python describes itself in an unknown way";
+  if (!described_layout(offsets, minor, &python->layout))
+    return "this Python describes itself in an unknown way";
   return nullptr;
 }
 

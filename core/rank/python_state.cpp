@@ -58,7 +58,8 @@ const Python* readable_python(const flight::Writer& writer) {
 }
 
 bool own_frames_are_safe() {
-  return !closing.load(std::memory_order_relaxed) || kernel_thread_id() == static_cast<std::uint32_t>(getpid());
+  return !closing.load(std::memory_order_relaxed) ||
+         kernel_thread_id() == static_cast<std::uint32_t>(getpid());
 }
 
 void switch_python_off(const flight::Writer& writer, const char* why) {

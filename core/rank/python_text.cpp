@@ -10,8 +10,8 @@ struct TextState {
   bool compact, ascii;
 };
 
-// The bits kind:3, compact:1, ascii:1 follow `interned`, which has 2 bits up to 3.13 and 16 in 3.14; what follows them
-// is zero in either, and kind never is.
+// The bits kind:3, compact:1, ascii:1 follow `interned`, which has 2 bits up to 3.13 and 16 in 3.14; what
+// follows them is zero in either, and kind never is.
 bool read_state(std::uint32_t word, TextState* state) {
   for (unsigned shift = 2; shift <= 16; shift += 14) {
     std::uint32_t bits = word >> shift;
@@ -52,7 +52,8 @@ unsigned put_utf8(std::uint32_t c, char* out) {
 template <typename Memory>
 class Table {
  public:
-  Table(const Memory& memory, std::uintptr_t from, std::int64_t bytes) : memory_(memory), from_(from), left_(bytes) {}
+  Table(const Memory& memory, std::uintptr_t from, std::int64_t bytes)
+      : memory_(memory), from_(from), left_(bytes) {}
 
   // -1 = the end, or unreadable.
   int next() {
@@ -66,7 +67,8 @@ class Table {
 
  private:
   bool fill() {
-    std::int64_t part = left_ < static_cast<std::int64_t>(sizeof buffer_) ? left_ : static_cast<std::int64_t>(sizeof buffer_);
+    std::int64_t part =
+        left_ < static_cast<std::int64_t>(sizeof buffer_) ? left_ : static_cast<std::int64_t>(sizeof buffer_);
     if (part <= 0 || !memory_.read(from_, buffer_, static_cast<std::size_t>(part))) return false;
     from_ += static_cast<std::uintptr_t>(part);
     left_ -= part;
@@ -159,7 +161,8 @@ std::size_t read_text(const Memory& memory, const Python& python, std::uintptr_t
     data += static_cast<std::uintptr_t>(length - most) * state.kind;
     length = most;
   }
-  if (state.ascii) return memory.read(data, out, static_cast<std::size_t>(length)) ? static_cast<std::size_t>(length) : 0;
+  if (state.ascii)
+    return memory.read(data, out, static_cast<std::size_t>(length)) ? static_cast<std::size_t>(length) : 0;
   std::size_t used = 0;
   for (std::int64_t i = 0; i < length; ++i) {
     std::uint32_t c = 0;  // the machines this is built for are little-endian
@@ -170,7 +173,8 @@ std::size_t read_text(const Memory& memory, const Python& python, std::uintptr_t
 }
 
 template <typename Memory>
-std::int32_t read_line(const Memory& memory, const PythonLayout& layout, std::uintptr_t code, std::int64_t position) {
+std::int32_t read_line(const Memory& memory, const PythonLayout& layout, std::uintptr_t code,
+                       std::int64_t position) {
   std::int32_t first_line;
   std::uintptr_t table;
   std::int64_t bytes;

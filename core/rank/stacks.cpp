@@ -30,10 +30,11 @@ struct PythonThreads {
 // dshang's own thread that has, or waits for, the GIL; it has a thread state, too.
 std::atomic<std::uint32_t> own_python_thread{0};
 
-// ---- which threads there are ---------------------------------------------------------------------------------
+// ---- which threads there are
+// ---------------------------------------------------------------------------------
 
-// Before 3.11 a thread state knows its thread by pthread_self() only.  The kernel's id lies at a fixed place behind that
-// address; where, is learned from the calling thread, which knows both.
+// Before 3.11 a thread state knows its thread by pthread_self() only.  The kernel's id lies at a fixed place
+// behind that address; where, is learned from the calling thread, which knows both.
 template <typename Memory>
 std::uint32_t tid_behind_handle(const Memory& memory, std::uint64_t handle) {
   static std::atomic<int> place{-1};
@@ -72,7 +73,8 @@ void list_threads(const Memory& memory, const Python& python, PythonThreads* thr
       if (!read_value(memory, state + l.thread_handle, &id)) return;
       tid = tid_behind_handle(checked, id);
     }
-    if (tid && tid != own_python_thread.load(std::memory_order_relaxed) && is_own_task(tid)) threads->at[threads->count++] = {state, tid};
+    if (tid && tid != own_python_thread.load(std::memory_order_relaxed) && is_own_task(tid))
+      threads->at[threads->count++] = {state, tid};
     if (!read_value(memory, state + l.thread_next, &state)) return;
   }
 }
@@ -84,7 +86,8 @@ bool matters(const flight::Writer& writer, std::uint32_t tid) {
     const flight::ThreadEntry& entry = writer.thread_entry(i);
     std::uint32_t found = entry.tid.load(std::memory_order_acquire);
     if (!found) return false;
-    if (found == tid) return entry.flags.load(std::memory_order_relaxed) & (flight::kThreadCalls | flight::kThreadVisits);
+    if (found == tid)
+      return entry.flags.load(std::memory_order_relaxed) & (flight::kThreadCalls | flight::kThreadVisits);
   }
   return false;
 }
@@ -101,7 +104,8 @@ unsigned for_each_thread(const flight::Writer& writer, const PythonThreads& thre
   return written;
 }
 
-// ---- one stack -----------------------------------------------------------------------------------------------
+// ---- one stack
+// -----------------------------------------------------------------------------------------------
 
 struct Chain {
   unsigned count = 0;  // in `at`
@@ -154,8 +158,8 @@ void name_chain(const Memory& memory, const Python& python, const Chain& chain, 
 }
 
 // False = nothing to say: a thread without Python frames (idle worker of a native pool).
-bool write_stack(const flight::Writer& writer, std::uint32_t request, std::uint32_t tid, flight::StackSource source,
-                 const NamedStack& stack) {
+bool write_stack(const flight::Writer& writer, std::uint32_t request, std::uint32_t tid,
+                 flight::StackSource source, const NamedStack& stack) {
   if (source != flight::StackSource::kRefused && !stack.count) return false;
   auto record = writer.open_stack();
   record->time_ns = now_ns();
@@ -169,7 +173,8 @@ bool write_stack(const flight::Writer& writer, std::uint32_t request, std::uint3
   return true;
 }
 
-// ---- with the GIL --------------------------------------------------------------------------------------------
+// ---- with the GIL
+// --------------------------------------------------------------------------------------------
 
 enum GilState : int { kFree, kWaiting, kWalking, kDone, kGivenUp };
 
@@ -193,7 +198,8 @@ struct GilFunctions {
   }
 };
 
-// Nobody else runs Python code while this thread holds the GIL; threads outside the interpreter leave their frames alone.
+// Nobody else runs Python code while this thread holds the GIL; threads outside the interpreter leave their
+// frames alone.
 void* walk_with_gil(void*) {
   GilFunctions gil;
   if (!gil.find()) {
@@ -224,13 +230,15 @@ void* walk_with_gil(void*) {
   return nullptr;
 }
 
-bool write_with_gil(const flight::Writer& writer, const Python& python, std::uint32_t request, unsigned* written) {
+bool write_with_gil(const flight::Writer& writer, const Python& python, std::uint32_t request,
+                    unsigned* written) {
   if (gil_walk.waking != waking()) {
     gil_walk.waking = waking();
     gil_walk.state.store(kFree);
   }
   int free = kFree;
-  if (!gil_walk.state.compare_exchange_strong(free, kWaiting)) return false;  // an earlier one still waits for the GIL
+  if (!gil_walk.state.compare_exchange_strong(free, kWaiting))
+    return false;  // an earlier one still waits for the GIL
   gil_walk.writer = writer;
   gil_walk.python = &python;
   gil_walk.request = request;
@@ -250,19 +258,22 @@ bool write_with_gil(const flight::Writer& writer, const Python& python, std::uin
   return true;
 }
 
-// ---- without it ----------------------------------------------------------------------------------------------
+// ---- without it
+// ----------------------------------------------------------------------------------------------
 
-// Only of a thread that slept from before the first walk until after the names were read: its frames, and what they
-// refer to, cannot have changed meanwhile.
-bool read_asleep(const Python& python, const flight::Writer& writer, const PythonThread& thread, NamedStack* stack) {
+// Only of a thread that slept from before the first walk until after the names were read: its frames, and
+// what they refer to, cannot have changed meanwhile.
+bool read_asleep(const Python& python, const flight::Writer& writer, const PythonThread& thread,
+                 NamedStack* stack) {
   CheckedMemory memory;
   for (unsigned attempt = 0; attempt < 3; ++attempt) {
     if (attempt) sleep_ms(3);
     TaskState before = task_state(thread.tid);
     if (!before.asleep()) continue;
     Chain first, second;
-    if (!read_chain(memory, python, thread.state, &first) || !read_chain(memory, python, thread.state, &second) ||
-        !same(first, second) || !(task_state(thread.tid) == before)) {
+    if (!read_chain(memory, python, thread.state, &first) ||
+        !read_chain(memory, python, thread.state, &second) || !same(first, second) ||
+        !(task_state(thread.tid) == before)) {
       continue;
     }
     name_chain(memory, python, first, writer, stack);
@@ -279,7 +290,8 @@ unsigned write_raw(const flight::Writer& writer, const Python& python, std::uint
   return for_each_thread(writer, threads, [&](const PythonThread& thread) {
     NamedStack stack;
     bool read = read_asleep(python, writer, thread, &stack);
-    return write_stack(writer, request, thread.tid, read ? flight::StackSource::kRaw : flight::StackSource::kRefused, stack);
+    return write_stack(writer, request, thread.tid,
+                       read ? flight::StackSource::kRaw : flight::StackSource::kRefused, stack);
   });
 }
 

@@ -14,7 +14,8 @@ bool read_file(std::uint32_t tid, const char* name, char* text, std::size_t size
   int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   std::size_t used = 0;
-  for (ssize_t n; used + 1 < size && (n = read(fd, text + used, size - 1 - used)) > 0;) used += static_cast<std::size_t>(n);
+  for (ssize_t n; used + 1 < size && (n = read(fd, text + used, size - 1 - used)) > 0;)
+    used += static_cast<std::size_t>(n);
   close(fd);
   text[used] = 0;
   return used > 0;

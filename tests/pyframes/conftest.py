@@ -18,8 +18,8 @@ VERSIONS = pathlib.Path.home() / ".pyenv" / "versions"
 
 
 def known_version(python):
-    text = subprocess.run([python, "-c", "import sys; print('%s %d %d' % ((sys.implementation.name,) + sys.version_info[:2]))"],
-                          capture_output=True, text=True).stdout.split()
+    program = "import sys; print('%s %d %d' % ((sys.implementation.name,) + sys.version_info[:2]))"
+    text = subprocess.run([python, "-c", program], capture_output=True, text=True).stdout.split()
     return tuple(map(int, text[1:])) if text[:1] == ["cpython"] else (0, 0)
 
 
@@ -69,8 +69,9 @@ def library(tmp_path_factory):
 def run(library):
     def run_program(python, name, *arguments, **environment):
         """Runs programs/<name>.py; returns what it printed as JSON on its last line."""
-        done = subprocess.run([python, str(HERE / "programs" / (name + ".py")), *arguments], capture_output=True, text=True,
-                              env={**os.environ, "RANK_LIBRARY": str(library), **environment}, timeout=120)
+        done = subprocess.run([python, str(HERE / "programs" / (name + ".py")), *arguments],
+                              env={**os.environ, "RANK_LIBRARY": str(library), **environment},
+                              capture_output=True, text=True, timeout=120)
         assert done.returncode == 0, "%s\n%s" % (done.stdout[-2000:], done.stderr[-4000:])
         result = json.loads(done.stdout.strip().splitlines()[-1])
         if isinstance(result, dict):

@@ -77,7 +77,8 @@ extern "C" {
 #define API __attribute__((visibility("default")))
 
 API int start() {
-  void* memory = mmap(nullptr, Writer::total_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, Writer::total_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   flight::OpInfo op{"all_gather", flight::kOpCollective, 0};
   writer = Writer::format(memory, {}, &op, 1);
   rank::wake(writer);
@@ -134,9 +135,11 @@ API void wait_for_stacks(int spin) {
 API const char* stacks_text() {
   begin_text();
   for (uint64_t n = 0; n < writer.header().stack_head.load(); ++n) {
-    const flight::StackRecord& record = section<flight::StackRecord>(Section::kStacks)[n % flight::kStackEntries];
+    const flight::StackRecord& record =
+        section<flight::StackRecord>(Section::kStacks)[n % flight::kStackEntries];
     if (record.stamp.load() != flight::complete_stamp(n)) continue;
-    add("%u %u %u %u %u\n", record.request, record.tid, unsigned(record.source), record.frame_count, record.truncated);
+    add("%u %u %u %u %u\n", record.request, record.tid, unsigned(record.source), record.frame_count,
+        record.truncated);
     add_frames(record.frames, record.frame_count);
     add("\n");
   }
@@ -147,7 +150,8 @@ API const char* stacks_text() {
 API const char* visits_text() {
   begin_text();
   for (uint64_t n = 0; n < writer.header().visit_head.load(); ++n) {
-    const flight::VisitRecord& visit = section<flight::VisitRecord>(Section::kVisits)[n % flight::kVisitEntries];
+    const flight::VisitRecord& visit =
+        section<flight::VisitRecord>(Section::kVisits)[n % flight::kVisitEntries];
     add("%u\t%lld\t%u\t%u\t%llu\t", unsigned(visit.kind), static_cast<long long>(visit.step), visit.micro,
         unsigned(visit.training), static_cast<unsigned long long>(visit.params));
     add_string(visit.phase);
@@ -156,8 +160,10 @@ API const char* visits_text() {
     add("\t");
     add_string(visit.detail);
     add("\t");
-    if (visit.site) add_frames(writer.site_entry(visit.site).frames, 1);
-    else add("\t\t0\n");
+    if (visit.site)
+      add_frames(writer.site_entry(visit.site).frames, 1);
+    else
+      add("\t\t0\n");
   }
   return text;
 }

@@ -16,5 +16,6 @@ def test_needs_no_new_symbol(library):
 
 
 def test_nothing_of_libstdcxx(library):
-    text = subprocess.run(["nm", "-D", "--undefined-only", str(library)], capture_output=True, text=True, check=True).stdout
+    command = ["nm", "-D", "--undefined-only", str(library)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert not re.search(r" (_Z|__cxa_(throw|guard|thread)|__gxx|_Unwind)", text)

@@ -139,8 +139,10 @@ def executed():
     source = "\n" * 500 + "check('exec')\n\n\ndef made():\n    check('function made by exec')\nmade()\n"
     exec(compile(source, "<string>", "exec"), {"check": check})
     eval(compile("check('eval')", "/some/where/named.py", "eval"), {"check": check})
-    exec(compile("class A:\n  x = 1\n  check('class body')\n", "/näh/größe_ж_漢字_😀.py", "exec"), {"check": check})
-    exec(compile("def фун():\n  check('name beyond ASCII')\nфун()\n", "long/" * 60 + "end.py", "exec"), {"check": check})
+    source = "class A:\n  x = 1\n  check('class body')\n"
+    exec(compile(source, "/näh/größe_ж_漢字_😀.py", "exec"), {"check": check})
+    source = "def фун():\n  check('name beyond ASCII')\nфун()\n"
+    exec(compile(source, "long/" * 60 + "end.py", "exec"), {"check": check})
 
 
 def big_function():

@@ -40,4 +40,5 @@ while time.monotonic() < end:
     time.sleep(0.01)
 for thread in threads:
     thread.join()
-print(json.dumps({"problems": problems[:3], "state": lib.python_state(), "requests": requests, "stacks": len(stacks())}))
+print(json.dumps({"problems": problems[:3], "state": lib.python_state(), "requests": requests,
+                  "stacks": len(stacks())}))

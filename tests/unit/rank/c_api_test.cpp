@@ -72,7 +72,8 @@ TEST_CASE("what is said while the process is inert is there when it wakes") {
   std::vector<std::string> said;
   for (std::uint64_t n = 0; n < memory.visits(); ++n) {
     const auto& visit = memory.visit(n);
-    said.push_back(std::to_string(int(visit.kind)) + " " + memory.text(visit.phase) + " " + memory.text(visit.module));
+    said.push_back(std::to_string(int(visit.kind)) + " " + memory.text(visit.phase) + " " +
+                   memory.text(visit.module));
   }
   CHECK(said == std::vector<std::string>{"3 setup ", "5  model", "1  "});
   dshang_phase_pop();

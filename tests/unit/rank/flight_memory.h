@@ -15,7 +15,8 @@ class FlightMemory {
  public:
   // Wakes the process with it.
   FlightMemory() {
-    void* memory = mmap(nullptr, flight::Writer::total_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* memory = mmap(nullptr, flight::Writer::total_bytes(), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     static const flight::OpInfo op{"all_gather", flight::kOpCollective, 0};
     writer = flight::Writer::format(memory, {}, &op, 1);
     rank::wake(writer);

@@ -17,8 +17,8 @@ TEST_CASE("memory that is not there is an answer") {
     CheckedMemory::deny_vm_read(by_pipe);
     CheckedMemory memory;
     long page = sysconf(_SC_PAGESIZE);
-    char* two = static_cast<char*>(
-        mmap(nullptr, static_cast<size_t>(2 * page), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    char* two = static_cast<char*>(mmap(nullptr, static_cast<size_t>(2 * page), PROT_READ | PROT_WRITE,
+                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     munmap(two + page, static_cast<size_t>(page));
     two[page - 4] = 'x';
     char out[16] = "";

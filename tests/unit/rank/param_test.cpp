@@ -67,15 +67,18 @@ TEST_CASE("a bad value gives the default and one line that names the range") {
   for (const char* bad : {"0", "101", "ten", "1.5", "99999999999999999999", "-1", "1 "}) {
     CHECK(read(param_TEST_COUNT, bad) == 10);
     CHECK(complaint(param_TEST_COUNT.descriptor(), bad) ==
-          std::string("DSHANG_TEST_COUNT=") + bad + " is not a whole number in 1..100; the default 10 is used");
+          std::string("DSHANG_TEST_COUNT=") + bad +
+              " is not a whole number in 1..100; the default 10 is used");
   }
   CHECK(complaint(param_TEST_WAIT.descriptor(), "0.01") ==
         "DSHANG_TEST_WAIT=0.01 is not a number of seconds in 0.1..60; the default 0.5 is used");
-  CHECK(complaint(param_TEST_ROOM.descriptor(), "101%") ==
-        "DSHANG_TEST_ROOM=101% is not a number of bytes, or a percentage in 0%..100%; the default 5% is used");
+  CHECK(
+      complaint(param_TEST_ROOM.descriptor(), "101%") ==
+      "DSHANG_TEST_ROOM=101% is not a number of bytes, or a percentage in 0%..100%; the default 5% is used");
   CHECK(complaint(param_TEST_WAY.descriptor(), "exec:") ==
         "DSHANG_TEST_WAY=exec: is not one of report|fail|exec:*; the default report is used");
-  CHECK(complaint(param_TEST_FLAG.descriptor(), "2") == "DSHANG_TEST_FLAG=2 is not one of 0|1; the default 1 is used");
+  CHECK(complaint(param_TEST_FLAG.descriptor(), "2") ==
+        "DSHANG_TEST_FLAG=2 is not one of 0|1; the default 1 is used");
   for (const char* bad : {"", "1..2", "5", "x%", "5%%", "-1"}) {
     if (*bad && strcmp(bad, "5") != 0) CHECK_FALSE(rank::param_accepts(param_TEST_ROOM.descriptor(), bad));
   }

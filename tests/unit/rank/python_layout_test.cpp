@@ -17,24 +17,24 @@ std::vector<std::uint64_t> offsets(unsigned minor) {
   memcpy(words.data(), "xdebugpy", 8);
   words[1] = 0x03000000u | minor << 16 | 0x01f0;
   auto add = [&](std::initializer_list<std::uint64_t> more) { words.insert(words.end(), more); };
-  add({100, 1, 2});                                                    // runtime
+  add({100, 1, 2});                                                                      // runtime
   for (unsigned i = 0; i < (minor == 13 ? 13u : 16u); ++i) words.push_back(100000 + i);  // interpreter
-  add({400, 0, 8, 16, 72, 152, 160, 200, 208});                        // thread
-  add({88, 8, 0, 56, 80, 70});                                         // frame
+  add({400, 0, 8, 16, 72, 152, 160, 200, 208});                                          // thread
+  add({88, 8, 0, 56, 80, 70});                                                           // frame
   if (minor == 14) add({64, 0});
-  add({208, 112, 120, 128, 136, 68, 52, 96, 104, 200});                // code
+  add({208, 112, 120, 128, 136, 68, 52, 96, 104, 200});  // code
   if (minor == 14) add({0});
-  add({16, 8});                                                        // object
-  add({400, 24, 88, 168});                                             // type
-  add({32, 24, 16});                                                   // tuple
-  add({40, 24, 16});                                                   // list
-  if (minor == 14) add({200, 24, 40, 32});                             // set
-  add({48, 32, 40});                                                   // dict
-  add({24, 16});                                                       // float
-  add({32, 16, 24});                                                   // int
-  add({40, 17, 33});                                                   // bytes
-  add({64, 34, 18, 42});                                               // text
-  add({100, 0});                                                       // gc
+  add({16, 8});                             // object
+  add({400, 24, 88, 168});                  // type
+  add({32, 24, 16});                        // tuple
+  add({40, 24, 16});                        // list
+  if (minor == 14) add({200, 24, 40, 32});  // set
+  add({48, 32, 40});                        // dict
+  add({24, 16});                            // float
+  add({32, 16, 24});                        // int
+  add({40, 17, 33});                        // bytes
+  add({64, 34, 18, 42});                    // text
+  add({100, 0});                            // gc
   return words;
 }
 
