@@ -1,0 +1,16 @@
+"""Two ranks all-reduce different numbers of elements: torch's own watchdog ends them."""
+import datetime
+import os
+
+import torch
+import torch.distributed as dist
+
+rank = int(os.environ["RANK"])
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl", timeout=datetime.timedelta(seconds=5))
+dist.all_reduce(torch.ones(4, device="cuda"))
+torch.cuda.synchronize()
+print("first call complete", flush=True)
+dist.all_reduce(torch.ones(16 if rank == 1 else 8, device="cuda"))
+torch.cuda.synchronize()
+print("second call complete", flush=True)

@@ -1,0 +1,36 @@
+"""torch.distributed on the simulated GPU: real programs, started by torchrun."""
+import re
+import time
+
+import pytest
+from simulated import said, torchrun
+
+
+@pytest.mark.parametrize("numerics", ["int", "small"])
+def test_collectives_have_right_values(numerics):
+    process = torchrun("collectives.py", ranks=2, numerics=numerics)
+    assert process.returncode == 0, process.stdout
+    assert len(said(process, "values right")) == 2
+
+
+def test_collectives_on_three_ranks():
+    process = torchrun("collectives.py", ranks=3)
+    assert process.returncode == 0, process.stdout
+    assert len(said(process, "values right")) == 3
+
+
+@pytest.mark.parametrize("program", ["ddp.py", "fsdp2.py"])
+def test_training_comes_to_the_same_as_on_the_cpu(program):
+    process = torchrun(program, numerics="small")
+    assert process.returncode == 0, process.stdout
+    assert len(said(process, "training right")) == 2
+
+
+def test_a_mismatch_ends_in_torchs_own_watchdog():
+    began = time.monotonic()
+    process = torchrun("mismatch.py", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="1000", TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC="1000")
+    assert process.returncode != 0
+    assert len(said(process, "first call complete")) == 2
+    assert not said(process, "second call complete")
+    assert re.search(r"Watchdog caught collective operation timeout.*OpType=ALLREDUCE", process.stdout), process.stdout
+    assert time.monotonic() - began > 5

@@ -1,0 +1,125 @@
+"""The numerics shim: what it gets right, and whom it leaves alone."""
+import os
+import subprocess
+import sys
+
+import pytest
+from simulated import BUILD, python
+
+
+def lines(process):
+    assert process.returncode == 0, process.stdout
+    return process.stdout.split()
+
+
+def test_nothing_is_imported_without_torch():
+    code = "import sys; print('torch' in sys.modules, 'simgpu_numerics' in sys.modules)"
+    assert lines(python(code)) == ["False", "False"]
+
+
+def test_torch_may_be_imported_late_and_in_a_thread():
+    code = """
+import threading
+def late():
+    import torch
+    print(torch.tensor([2, 3], device="cuda").sum().item())
+t = threading.Thread(target=late); t.start(); t.join()
+import torch
+print(torch.tensor([4, 5], device="cuda").sum().item())
+"""
+    assert lines(python(code))[0] == "5"
+
+
+def test_the_users_own_sitecustomize_runs(tmp_path):
+    (tmp_path / "sitecustomize.py").write_text("import os; os.environ['MINE'] = 'ran'\n")
+    path = f"{BUILD / 'simgpu_python'}{os.pathsep}{tmp_path}"
+    code = "import os, sys; print(os.environ['MINE'], sys.modules['sitecustomize'].__file__)"
+    assert lines(python(code, PYTHONPATH=path)) == ["ran", str(tmp_path / "sitecustomize.py")]
+
+
+def test_without_the_setting_the_shim_is_not_armed():
+    code = "import torch, sys; print('simgpu_numerics' in sys.modules)"
+    assert lines(python(code, numerics="")) == ["False"]
+
+
+def test_a_bad_setting_is_said_and_the_program_runs():
+    process = python("import torch; print('went on')", numerics="exact")
+    assert process.returncode == 0
+    assert "SIMGPU_NUM=exact is not one of int, off, small" in process.stdout and "went on" in process.stdout
+
+
+def test_its_frames_can_be_told():
+    code = """
+import torch, traceback
+from torch.utils._python_dispatch import TorchDispatchMode
+try:
+    torch.ones(2, device="cuda", dtype=torch.int64) + torch.ones(3, device="cuda", dtype=torch.int64)
+except RuntimeError as error:
+    files = [f.filename for f in traceback.extract_tb(error.__traceback__)]
+    print(all("simgpu_python" in f or "/torch/" in f or f == "<string>" for f in files), any("simgpu_python" in f for f in files))
+"""
+    assert lines(python(code)) == ["True", "True"]
+
+
+INTEGERS = """
+import torch
+i = torch.arange(10, device="cuda")
+f = torch.rand(10, device="cuda") + 1
+print((i[i > 6]).tolist(), torch.nonzero(i % 2).flatten().tolist())
+print(f[i > 3].shape[0], torch.isfinite(f.amax()).item(), f.sum().item(), torch.isnan(f).any().item())
+big = torch.ones(1, 300000, dtype=torch.int64, device="cuda")
+print(big.cumsum(1)[0, -1].item(), torch.tril(torch.ones(600, 600, dtype=torch.bool, device="cuda")).sum().item())
+print(torch.full((3,), 65536.0, device="cuda").tolist(), torch.zeros(5, device="cuda").sum().item())
+x = torch.arange(4.0).cuda(); x[torch.tensor([True, False, True, False], device="cuda")] = 9; print(x.shape[0])
+print(torch.randn(100, device="cuda").abs().max().item())
+"""
+
+
+def test_int_mode_has_right_integers_and_zero_floats():
+    assert lines(python(INTEGERS)) == """
+        [7, 8, 9] [1, 3, 5, 7, 9] 6 True 0.0 False 300000 180300 [65536.0, 65536.0, 65536.0] 0.0 4 0.0""".split()
+
+
+SMALL = """
+import torch
+torch.manual_seed(0)
+a, b = torch.randn(30, 40), torch.randn(40, 20)
+x, y = a.cuda().requires_grad_(), b.cuda().requires_grad_()
+(x @ y).softmax(1).std().backward()
+p, q = a.clone().requires_grad_(), b.clone().requires_grad_()
+(p @ q).softmax(1).std().backward()
+print(torch.allclose(x.grad.cpu(), p.grad, atol=1e-6), torch.allclose(y.grad.cpu(), q.grad, atol=1e-6))
+conv = torch.nn.Conv2d(3, 4, 3); image = torch.randn(1, 3, 8, 8); here = conv(image)
+print(torch.allclose(conv.cuda()(image.cuda()).cpu(), here, atol=1e-5))
+q = torch.randn(1, 2, 16, 8); f = torch.nn.functional.scaled_dot_product_attention
+print(torch.allclose(f(q.cuda(), q.cuda(), q.cuda(), is_causal=True).cpu(), f(q, q, q, is_causal=True), atol=1e-5))
+t = torch.zeros(4, 4, device="cuda"); t[1:3, ::2] += 5; t.t()[0].mul_(2); print(t.sum().item())
+"""
+
+
+def test_small_mode_has_right_values():
+    assert lines(python(SMALL, numerics="small")) == ["True", "True", "True", "True", "30.0"]
+
+
+def test_a_small_model_learns():
+    code = """
+import sys, torch
+from small_gpt import SmallGpt, batch
+torch.manual_seed(0)
+model, x = SmallGpt().cuda(), batch(0, 4).cuda()
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+losses = []
+for _ in range(30):
+    loss = model(x); loss.backward(); optimizer.step(); optimizer.zero_grad(); losses.append(loss.item())
+print(losses[0] > 4 and losses[-1] < 1.5)
+"""
+    assert lines(python(code, numerics="small")) == ["True"]
+
+
+@pytest.mark.parametrize("numerics", ["off", "int", "small"])
+def test_on_a_machine_without_the_simulator_nothing_breaks(numerics):
+    env = {**os.environ, "PYTHONPATH": str(BUILD / "simgpu_python"), "SIMGPU_NUM": numerics, "PYTHONDONTWRITEBYTECODE": "1"}
+    env.pop("LD_PRELOAD", None)
+    code = "import torch; print((torch.ones(3) * 2).sum().item())"
+    done = subprocess.run([sys.executable, "-c", code], env=env, text=True, capture_output=True, timeout=120)
+    assert done.stdout == "6.0\n", done.stderr
