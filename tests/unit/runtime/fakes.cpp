@@ -40,20 +40,24 @@ Gpu* Gpu::one = nullptr;
 
 struct GpuFunctions {
   static int get_current(void** context) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     *context = Gpu::one->current;
     return kSuccess;
   }
   static int set_current(void* context) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     Gpu::one->current = context;
     return kSuccess;
   }
   static int create(void** event, unsigned flags) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     if (Gpu::one->create_fails || flags != interpose::driver::kDisableTiming) return 2;
     *event = reinterpret_cast<void*>(static_cast<std::uintptr_t>(0xe0000 + ++Gpu::one->created));
     Gpu::one->events_[*event] = {Gpu::one->current, true};
     return kSuccess;
   }
   static int record(void* event, void* stream) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     Gpu& gpu = *Gpu::one;
     if (gpu.record_fails) return gpu.record_fails;
     void* context = gpu.context_of.count(stream) ? gpu.context_of[stream] : Gpu::context(0);
@@ -64,6 +68,7 @@ struct GpuFunctions {
     return kSuccess;
   }
   static int query(void* event) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     Gpu& gpu = *Gpu::one;
     ++gpu.queried;
     if (gpu.broken) return gpu.broken;
@@ -71,14 +76,17 @@ struct GpuFunctions {
     return gpu.events_[event].reached ? kSuccess : kNotReady;
   }
   static int is_capturing(void* stream, int* status) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     *status = Gpu::one->capturing.count(stream) ? 1 : 0;
     return kSuccess;
   }
   static int get_ctx(void* stream, void** context) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     *context = Gpu::one->context_of.count(stream) ? Gpu::one->context_of[stream] : Gpu::context(0);
     return kSuccess;
   }
   static int exchange(int* mode) {
+    std::lock_guard<std::recursive_mutex> held(Gpu::one->lock_);
     if (*mode == interpose::driver::kCaptureRelaxed) ++Gpu::one->relaxed;
     return kSuccess;
   }
@@ -107,6 +115,7 @@ Gpu::~Gpu() {
 }
 
 void Gpu::advance(void* stream, unsigned marks) {
+  std::lock_guard<std::recursive_mutex> held(lock_);
   std::vector<void*>& queue = queue_[stream];
   for (unsigned i = 0; i < marks && !queue.empty(); ++i) {
     events_[queue.front()].reached = true;

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <vector>
 
@@ -32,6 +33,7 @@ class Recorder {
 };
 
 // A GPU with streams that do their work when told to.  One at a time; takes the driver's place while it lives.
+// Its functions may be called by several threads; all threads share one current context.
 class Gpu {
  public:
   Gpu();
@@ -52,6 +54,7 @@ class Gpu {
   unsigned created = 0, recorded = 0, queried = 0, relaxed = 0;
 
  private:
+  std::recursive_mutex lock_;
   struct Event {
     void* context;
     bool reached;

@@ -1,4 +1,6 @@
 // GPU progress: marks placed by the calling thread, read by the poller, against a GPU that does what it is told.
+#include <thread>
+
 #include "catch.h"
 #include "fakes.h"
 #include "interpose/runtime/marks.h"
@@ -226,4 +228,37 @@ TEST_CASE("each context's marks are asked about with that context current") {
   poller::round();
   CHECK((bench.recorder.flags(first) & kCallDone) != 0);
   CHECK((bench.recorder.flags(second) & kCallDone) != 0);
+}
+
+TEST_CASE("threads that launch while the poller looks lose no call") {
+  Bench bench;
+  constexpr unsigned kThreads = 3, kCalls = 2000;
+  std::atomic<bool> over{false};
+  std::thread poller([&] {
+    while (!over) poller::round();
+  });
+  std::vector<std::vector<std::uint64_t>> calls(kThreads);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      void* stream = fakes::Gpu::stream(t + 1);
+      for (unsigned i = 0; i < kCalls; ++i) {
+        calls[t].push_back(bench.launch(stream));
+        bench.gpu.advance(stream, 2);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  over = true;
+  poller.join();
+  poller::round();
+  unsigned finished = 0, unknown = 0;
+  for (const auto& of_thread : calls) {
+    for (std::uint64_t n : of_thread) {
+      finished += (bench.recorder.flags(n) & kCallDone) != 0;
+      unknown += (bench.recorder.flags(n) & kCallProgressUnknown) != 0;
+    }
+  }
+  CHECK(finished + unknown == kThreads * kCalls);
+  CHECK(finished > 0);
 }
