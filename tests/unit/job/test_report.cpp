@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <sstream>
+#include <stdexcept>
+
+#include "core/job/report.h"
+#include "made.h"
+
+using namespace dshang::job;
+
+namespace {
+
+Finding finding(const std::string& type, Severity severity, Certainty certainty = Certainty::kJudged) {
+  Finding f;
+  f.type = type;
+  f.severity = severity;
+  f.certainty = certainty;
+  f.summary = "something";
+  f.suspects = {1};
+  f.waiting = {0};
+  f.comm = "world";
+  f.call = 4;
+  return f;
+}
+
+std::unique_ptr<Job> two_ranks(double seconds) { return made(rank(0, 2, "") + rank(1, 2, ""), seconds); }
+
+}  // namespace
+
+TEST_CASE("a judged finding that is no longer found has ended, a proven one has not", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  history.update(*job, {{finding("host-stall", Severity::kInfo), finding("argument-mismatch", Severity::kHang, Certainty::kProven)}, {}, {}}, &news);
+  CHECK(news);
+  job->journal.now_ns += 2 * kSecondNs;
+  Report report = history.update(*job, {}, &news);
+  CHECK(news);
+  REQUIRE(report.findings.size() == 2);
+  CHECK(report.findings[0].resolved == 7.0);
+  CHECK_FALSE(report.findings[1].resolved);
+  history.update(*job, {}, &news);
+  CHECK_FALSE(news);
+}
+
+TEST_CASE("ranks that were ended while they waited did not get what they waited for", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  history.update(*job, {{finding("host-stall", Severity::kHang)}, {}, {}}, &news);
+  job->processes[0]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 9};
+  Report report = history.update(*job, {}, &news);
+  REQUIRE(report.findings.size() == 1);
+  CHECK_FALSE(report.findings[0].resolved);
+  CHECK(verdict_of(report) == "hang");
+}
+
+TEST_CASE("a better explanation replaces the first one and keeps its time", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  Finding first = finding("order-differs", Severity::kHang), second = finding("module-skipped", Severity::kHang);
+  first.at = 4;
+  second.at = 4.5;
+  history.update(*job, {{first}, {}, {}}, &news);
+  Report report = history.update(*job, {{second}, {}, {}}, &news);
+  CHECK(news);
+  REQUIRE(report.findings.size() == 1);
+  CHECK(report.findings[0].type == "module-skipped");
+  CHECK(report.findings[0].at == 4.0);
+}
+
+TEST_CASE("the verdict is the worst that has not ended", "[report]") {
+  Report report;
+  CHECK(verdict_of(report) == "healthy");
+  report.findings = {finding("host-stall", Severity::kInfo)};
+  CHECK(verdict_of(report) == "healthy");
+  report.not_checked = {"2 of 4 ranks were not heard from"};
+  CHECK(verdict_of(report) == "undecided");
+  report.findings.push_back(finding("host-stall", Severity::kWarning));
+  CHECK(verdict_of(report) == "warning");
+  report.findings.push_back(finding("rank-dead", Severity::kHang));
+  CHECK(verdict_of(report) == "hang");
+  report.findings.back().resolved = 3;
+  CHECK(verdict_of(report) == "warning");
+}
+
+TEST_CASE("the block fits one write and 25 lines however much there is to say", "[report]") {
+  Report report;
+  report.dir = "/somewhere";
+  for (int i = 0; i < 20; ++i) {
+    report.findings.push_back(finding("rank-dead", Severity::kHang));
+    report.findings.back().evidence.assign(30, std::string(3000, 'x'));
+  }
+  std::string block = block_of(report);
+  CHECK(block.size() <= 4096);
+  CHECK(std::count(block.begin(), block.end(), '\n') <= 25);
+  CHECK(block.find("dshang: HANG [rank-dead] something\n") == 0);
+  CHECK(block.find("/somewhere/report.txt\n") != block.npos);
+  CHECK(block_of(Report{}).empty());
+}
+
+TEST_CASE("names that are no UTF-8 do not cost the report", "[report]") {
+  Report report;
+  report.findings = {finding("rank-dead", Severity::kHang)};
+  report.findings[0].summary = "bad \xff name";
+  CHECK(json_of(report).find("bad ") != std::string::npos);
+}
+
+TEST_CASE("the journal is read back as it was written, a cut last line is left out", "[journal]") {
+  Journal journal;
+  journal.start_ns = 5;
+  journal.host = "a";
+  journal.dir = "/d";
+  journal.parameters = {"DSHANG_STALL_AFTER=7"};
+  ProcessJournal process;
+  process.pid = 12;
+  process.pid_start_ticks = 34;
+  process.attach_ns = 6;
+  process.death = Death{9, EndingKnown::kRecord, true, 15};
+  HostSample sample;
+  sample.time_ns = 8;
+  sample.cpu_seconds = 1.5;
+  sample.wchan = "futex_wait_queue";
+  std::string text = line_of_start(journal) + line_of_attach(process) + line_of_sample(process, sample) + line_of_death(process) +
+                     line_of_time(10);
+  std::istringstream in(text + R"({"news":"dea)");
+  Journal read = read_journal(in);
+  CHECK(read.now_ns == 10);
+  CHECK(params_from(read.parameters).stall_after == 7);
+  REQUIRE(read.processes.size() == 1);
+  CHECK(read.processes[0].death->code == 15);
+  CHECK(read.processes[0].death->known == EndingKnown::kRecord);
+  REQUIRE(read.processes[0].samples.size() == 1);
+  CHECK(read.processes[0].samples[0].cpu_seconds == 1.5);
+  CHECK_FALSE(read.processes[0].samples[0].read_bytes);
+  std::istringstream broken("{\"news\":\"time\"}\n{}\n");
+  std::string said;
+  try {
+    read_journal(broken);
+  } catch (const std::runtime_error& error) {
+    said = error.what();
+  }
+  CHECK(said.find("line 1: ") == 0);
+}

@@ -1,0 +1,54 @@
+#include "core/job/trigger.h"
+#include "made.h"
+
+using namespace dshang::job;
+
+namespace {
+
+const std::string kGather = "call all_gather 100 bf16\n";
+
+// True when the detectors are asked for within `seconds`, looking every 50 ms.
+bool asks_within(Trigger& trigger, Job& job, double seconds) {
+  for (double t = 0; t < seconds; t += 0.05) {
+    if (trigger.look(job)) return true;
+    job.journal.now_ns += kSecondNs / 20;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a healthy job asks for nothing", "[trigger]") {
+  auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(38, kGather)));
+  Trigger trigger;
+  CHECK_FALSE(asks_within(trigger, *job, 60));
+  CHECK_FALSE(trigger.suspicious());
+}
+
+TEST_CASE("a difference is explained as soon as it has settled", "[trigger]") {
+  auto job = made(rank(0, 2, kGather + "call all_gather 5 bf16 queued\n") + rank(1, 2, kGather + "call all_gather 6 bf16 queued\n"));
+  Trigger trigger;
+  CHECK_FALSE(trigger.look(*job));
+  CHECK(asks_within(trigger, *job, 0.6));
+}
+
+TEST_CASE("a call made by some only is no difference, but is watched when it lasts", "[trigger]") {
+  auto job = made(rank(0, 2, kGather + "call all_gather 5 bf16 queued\n") + rank(1, 2, kGather));
+  Trigger trigger;
+  CHECK_FALSE(asks_within(trigger, *job, 3.5));  // half the threshold of 10 s is not reached
+  CHECK(trigger.suspicious());
+  CHECK(asks_within(trigger, *job, 3));
+}
+
+TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[trigger]") {
+  std::string exception = "exception ValueError text\n", failure = "alloc_failed 5 result=2\n";
+  for (const std::string& news : {exception, failure}) {
+    auto job = made(rank(0, 2, kGather + news) + rank(1, 2, kGather));
+    Trigger trigger;
+    CHECK(asks_within(trigger, *job, 1));
+  }
+  auto job = made(rank(0, 2, kGather) + rank(1, 2, kGather));
+  job->processes[0]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 9};
+  Trigger trigger;
+  CHECK(asks_within(trigger, *job, 1));
+}
