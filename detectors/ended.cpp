@@ -77,7 +77,7 @@ std::optional<Victims> victims_of(const JobView& view, const job::RankView& ende
 }
 
 bool had_cause_before(const Work& work, const Ended& ended) {
-  std::uint64_t threshold = static_cast<std::uint64_t>(work.view.params().stall_after * 1e9);
+  std::uint64_t threshold = static_cast<std::uint64_t>(work.view.stall_after() * 1e9);
   for (const Divergence& d : work.divergences) {
     if (d.visible.kind == job::Visible::Kind::kArguments) {
       if (d.since_ns < ended.death.time_ns && d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data()))) return true;

@@ -150,8 +150,6 @@ std::vector<std::string> fixes_for(const Progress& p, bool advances) {
           "With data-loader workers try `num_workers=0` once, or a loader time-out, to see whether they are the cause."};
 }
 
-double threshold(const JobView& view) { return view.params().stall_after; }
-
 void run(Work& work) {
   const JobView& view = work.view;
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
@@ -165,10 +163,10 @@ void run(Work& work) {
       // A rank that was ended later was stuck until then.
       std::uint64_t until_ns = r->alive() ? view.now_ns() : r->journal().death->time_ns;
       double stalled = seconds_between(std::max(d.since_ns, idle_ns), until_ns);
-      if (stalled < threshold(view) / 2) continue;
+      if (stalled < view.stall_after() / 2) continue;
       if (r->alive()) work.wants_stacks.push_back(r->index);
-      if (stalled < threshold(view)) continue;
-      Progress p = progress_of(view, *r, threshold(view));
+      if (stalled < view.stall_after()) continue;
+      Progress p = progress_of(view, *r, view.stall_after());
       TimeOut limit = time_out_of(view, *r);
       double waited = seconds_between(d.since_ns, until_ns);
       bool advances = p.advances();
@@ -180,10 +178,10 @@ void run(Work& work) {
       e.evidence = evidence_of_progress(p);
       e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) + " left until the framework's time-out of " +
                            seconds_text(limit.seconds) + " (" + limit.source + ")");
-      e.evidence.push_back("judged by the stall threshold of " + seconds_text(threshold(view)) + " (DSHANG_STALL_AFTER)");
+      e.evidence.push_back(threshold_text(view));
       e.fix = fixes_for(p, advances);
       Finding f = finding_of(view, d, "host-stall", std::move(e));
-      bool long_wait = waited >= std::min(limit.seconds / 2, 10 * threshold(view));
+      bool long_wait = waited >= std::min(limit.seconds / 2, 10 * view.stall_after());
       f.severity = advances ? (long_wait ? Severity::kWarning : Severity::kInfo) : p.known ? Severity::kHang : Severity::kWarning;
       f.certainty = Certainty::kJudged;
       f.suspects = {rank};

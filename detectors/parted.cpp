@@ -33,7 +33,7 @@ bool is_plain(const JobView& view, const Divergence& d) {
   bool crossed = !d.story.next.empty() && d.story.next[0].kind == job::Token::Kind::kModule;
   if (waits_elsewhere) return !crossed && view.ago(d.since_ns) >= view.params().settle;
   if (d.story.teardown) return view.ago(d.since_ns) >= kTeardownSeconds;
-  return view.ago(d.since_ns) >= view.params().stall_after && d.story.kind == job::Story::Kind::kDeletion;
+  return view.ago(d.since_ns) >= view.stall_after() && d.story.kind == job::Story::Kind::kDeletion;
 }
 
 void run(Work& work) {

@@ -15,7 +15,7 @@ bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& end
   if (ended.normal()) return victims.has_value();
   if (!ended.interrupted()) return !stopped_with_others(view, all, ended);
   if (!victims || victims->until_ns <= ended.death.time_ns) return false;
-  return static_cast<double>(victims->until_ns - ended.death.time_ns) / 1e9 >= view.params().stall_after;
+  return static_cast<double>(victims->until_ns - ended.death.time_ns) / 1e9 >= view.stall_after();
 }
 
 void add_last_exception(const JobView& view, const job::RankView& rank, Finding& finding) {

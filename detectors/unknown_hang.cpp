@@ -45,7 +45,7 @@ Finding make_finding(const JobView& view, const Stall& stall) {
   f.at = view.seconds(stall.since_ns);
   f.summary = wait_text(stall.waiting) + " in call " + std::to_string(stall.call) + " of " + stall.comm->name + " for " +
               seconds_text(view.ago(stall.since_ns)) + "; what was recorded does not say why";
-  f.evidence = {"judged by the stall threshold of " + seconds_text(view.params().stall_after) + " (DSHANG_STALL_AFTER)"};
+  f.evidence = {threshold_text(view)};
   f.fix = {"Look at the stacks of all ranks, and at the GPUs and links of the ranks that wait (`nvidia-smi`, `NCCL_DEBUG=INFO`).",
            "If it is repeatable, run it once more with markers (`dshang.h`) or the probe, so that purposes are recorded."};
   return f;
@@ -60,7 +60,7 @@ void run(Work& work) {
     if (!d.comm->complete()) continue;  // what a rank that was not heard from does is not known
     std::uint64_t newest = d.since_ns;
     for (Rank rank : d.missing) newest = std::max(newest, last_activity(view, *view.by_rank(rank)));
-    if (view.ago(newest) < view.params().stall_after || alive(view, d.waiting).empty()) continue;
+    if (view.ago(newest) < view.stall_after() || alive(view, d.waiting).empty()) continue;
     Stall stall{d.comm, d.visible.call, d.waiting, d.since_ns};
     Finding f = make_finding(view, stall);
     f.sides = d.sides;
@@ -72,7 +72,7 @@ void run(Work& work) {
   }
   for (const job::CommView& comm : view.comms) {
     std::optional<Stall> stall = all_inside(comm);
-    if (!stall || view.ago(stall->since_ns) < view.params().stall_after) continue;
+    if (!stall || view.ago(stall->since_ns) < view.stall_after()) continue;
     std::vector<Rank> living = alive(view, stall->waiting);
     if (living.empty()) continue;
     work.findings.push_back(make_finding(view, *stall));

@@ -95,6 +95,13 @@ std::string seconds_text(double seconds) {
   return format("%.0f min", seconds / 60);
 }
 
+std::string threshold_text(const JobView& view) {
+  std::string text = "judged by the stall threshold of " + seconds_text(view.stall_after());
+  bool widened = view.stall_after() > view.params().stall_after;
+  return text + (widened ? " (three times the median step; DSHANG_STALL_AFTER is " + seconds_text(view.params().stall_after) + ")"
+                         : std::string(" (DSHANG_STALL_AFTER)"));
+}
+
 std::string who(const Divergence& d) {
   if (!d.suspects.empty()) return job::ranks_text(d.suspects);
   return d.told_of >= 0 ? "one side (rank " + std::to_string(d.told_of) + ")" : "one side";

@@ -16,6 +16,7 @@ std::string wait_text(const std::vector<Rank>& ranks);        // "rank 2 waits",
 std::string step_text(const Divergence& d);                // " in step 7", "" unknown
 std::string bytes_text(std::uint64_t bytes);               // "336 MiB"
 std::string seconds_text(double seconds);                  // "0.3 s", "12 s", "10 min"
+std::string threshold_text(const JobView& view);            // which threshold a judgement rests on
 std::string who(const Divergence& d);                      // "rank 2", "ranks 0, 1"; for a tie "one side (rank 0)"
 std::string others(const Divergence& d);                   // members of the communicator that are no suspects
 

@@ -133,6 +133,25 @@ void fill_calls(JobView& view) {
   for (std::size_t r = 0; r < view.ranks.size(); ++r) collect_calls(view.ranks[r], by_rank[r]);
 }
 
+// Median of the time between the last steps, in seconds; 0 with fewer than three of them.
+double median_step_of(const RankRecords& records) {
+  constexpr std::size_t kStepsLookedAt = 32;
+  std::vector<std::uint64_t> times;
+  for (std::uint64_t n = records.visits.end(); n-- > records.visits.first() && times.size() < kStepsLookedAt;) {
+    const Visit& visit = records.visits.at(n);
+    if (!visit.torn && visit.kind == flight::VisitKind::kStep) times.push_back(visit.time_ns);
+  }
+  if (times.size() < 4) return 0;
+  std::vector<double> steps;
+  for (std::size_t i = 0; i + 1 < times.size(); ++i) {
+    if (times[i] > times[i + 1]) steps.push_back(static_cast<double>(times[i] - times[i + 1]) / 1e9);
+  }
+  if (steps.empty()) return 0;
+  auto middle = steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2);
+  std::nth_element(steps.begin(), middle, steps.end());
+  return *middle;
+}
+
 }  // namespace
 
 JobView make_view(const Job& job) {
@@ -141,6 +160,7 @@ JobView make_view(const Job& job) {
   choose_ranks(job, view);
   arrange_comms(view);
   fill_calls(view);
+  for (const RankView& rank : view.ranks) view.median_step = std::max(view.median_step, median_step_of(rank.records()));
   return view;
 }
 
@@ -155,6 +175,11 @@ const Member* CommView::member_of(std::size_t process) const {
     if (member.process == process) return &member;
   }
   return nullptr;
+}
+
+double JobView::stall_after() const {
+  constexpr double kSteps = 3;
+  return std::max(params().stall_after, kSteps * median_step);
 }
 
 double JobView::seconds(std::uint64_t ns) const {

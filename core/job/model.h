@@ -56,6 +56,11 @@ struct JobView {
   std::vector<std::size_t> auxiliary;  // indices into Job::processes
   std::vector<CommView> comms;         // oldest first
   std::int32_t world_size = 0;
+  double median_step = 0;              // seconds between steps of the slowest rank, 0 = not known
+
+  // Seconds without progress after which a judged finding may be made: DSHANG_STALL_AFTER, widened by the job's own
+  // rhythm, because with steps of a minute a wait of half a minute is nothing.
+  double stall_after() const;
 
   const Params& params() const { return job->params; }
   const Names& names() const { return job->names; }

@@ -1,3 +1,4 @@
+#include "core/job/model.h"
 #include "core/job/trigger.h"
 #include "made.h"
 
@@ -51,4 +52,15 @@ TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[
   job->processes[0]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 9};
   Trigger trigger;
   CHECK(asks_within(trigger, *job, 1));
+}
+
+TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
+  std::string slow, fast;
+  for (int step = 1; step <= 6; ++step) {
+    slow += "visit step " + std::to_string(step) + " at=" + std::to_string(step * 20) + "\n";
+    fast += "visit step " + std::to_string(step) + " at=" + std::to_string(step) + "\n";
+  }
+  CHECK(make_view(*made(rank(0, 1, slow))).stall_after() == 60);
+  CHECK(make_view(*made(rank(0, 1, fast))).stall_after() == 10);
+  CHECK(make_view(*made(rank(0, 1, "visit step 1\n"))).stall_after() == 10);
 }
