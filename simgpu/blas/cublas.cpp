@@ -100,12 +100,12 @@ SIMGPU_API BlasStatus cublasGetSmCountTarget(BlasHandle* handle, int* count) {
   });
 }
 
-// --- products and vector updates -------------------------------------------------------------------------------
+// --- products and vector updates -----------------------------------------------------------------
 
-// A function whose result lies on the device: one launch. Only the handle of its arguments is looked at; in the C
-// calling convention the caller takes care of the others.
-#define SIMGPU_BLAS_KERNEL(name)                                  \
-  SIMGPU_API BlasStatus name(BlasHandle* handle) {                \
+// A function whose result lies on the device: one launch. Only the handle of its arguments is looked at; in
+// the C calling convention the caller takes care of the others.
+#define SIMGPU_BLAS_KERNEL(name)                                \
+  SIMGPU_API BlasStatus name(BlasHandle* handle) {              \
     return blas_call(__func__, [&] { return launch(handle); }); \
   }
 
@@ -137,35 +137,42 @@ SIMGPU_BLAS_KERNEL(cublasDaxpy_v2)
 
 #undef SIMGPU_BLAS_KERNEL
 
-// --- scalar results --------------------------------------------------------------------------------------------
+// --- scalar results ------------------------------------------------------------------------------
 
-SIMGPU_API BlasStatus cublasSdot_v2(BlasHandle* handle, int, const float*, int, const float*, int, float* result) {
+SIMGPU_API BlasStatus cublasSdot_v2(BlasHandle* handle, int, const float*, int, const float*, int,
+                                    float* result) {
   return blas_call(__func__, [&] { return zero_result(handle, result, sizeof *result); });
 }
 
-SIMGPU_API BlasStatus cublasDdot_v2(BlasHandle* handle, int, const double*, int, const double*, int, double* result) {
+SIMGPU_API BlasStatus cublasDdot_v2(BlasHandle* handle, int, const double*, int, const double*, int,
+                                    double* result) {
   return blas_call(__func__, [&] { return zero_result(handle, result, sizeof *result); });
 }
 
-SIMGPU_API BlasStatus cublasCdotu_v2(BlasHandle* handle, int, const void*, int, const void*, int, void* result) {
+SIMGPU_API BlasStatus cublasCdotu_v2(BlasHandle* handle, int, const void*, int, const void*, int,
+                                     void* result) {
   return blas_call(__func__, [&] { return zero_result(handle, result, 2 * sizeof(float)); });
 }
 
-SIMGPU_API BlasStatus cublasCdotc_v2(BlasHandle* handle, int, const void*, int, const void*, int, void* result) {
+SIMGPU_API BlasStatus cublasCdotc_v2(BlasHandle* handle, int, const void*, int, const void*, int,
+                                     void* result) {
   return blas_call(__func__, [&] { return zero_result(handle, result, 2 * sizeof(float)); });
 }
 
-SIMGPU_API BlasStatus cublasZdotu_v2(BlasHandle* handle, int, const void*, int, const void*, int, void* result) {
+SIMGPU_API BlasStatus cublasZdotu_v2(BlasHandle* handle, int, const void*, int, const void*, int,
+                                     void* result) {
   return blas_call(__func__, [&] { return zero_result(handle, result, 2 * sizeof(double)); });
 }
 
-SIMGPU_API BlasStatus cublasZdotc_v2(BlasHandle* handle, int, const void*, int, const void*, int, void* result) {
+SIMGPU_API BlasStatus cublasZdotc_v2(BlasHandle* handle, int, const void*, int, const void*, int,
+                                     void* result) {
   return blas_call(__func__, [&] { return zero_result(handle, result, 2 * sizeof(double)); });
 }
 
-// Only the 16-bit and 32-bit types that PyTorch asks for; cudaDataType_t: 0 f32, 2 f16, 14 bf16 (library_types.h).
-SIMGPU_API BlasStatus cublasDotEx(BlasHandle* handle, int, const void*, int, int, const void*, int, int, void* result,
-                                  int result_type, int) {
+// Only the 16-bit and 32-bit types that PyTorch asks for; cudaDataType_t: 0 f32, 2 f16, 14 bf16
+// (library_types.h).
+SIMGPU_API BlasStatus cublasDotEx(BlasHandle* handle, int, const void*, int, int, const void*, int, int,
+                                  void* result, int result_type, int) {
   return blas_call(__func__, [&]() -> BlasStatus {
     if (result_type == 0) return zero_result(handle, result, sizeof(float));
     if (result_type == 2 || result_type == 14) return zero_result(handle, result, 2);

@@ -49,8 +49,12 @@ SIMGPU_API BlasStatus cublasLtDestroy(Descriptor* handle) { return destroy(__fun
 SIMGPU_API BlasStatus cublasLtMatmulDescCreate(Descriptor** descriptor, int, int) {
   return create(__func__, descriptor);
 }
-SIMGPU_API BlasStatus cublasLtMatmulDescDestroy(Descriptor* descriptor) { return destroy(__func__, descriptor); }
-SIMGPU_API BlasStatus cublasLtMatmulDescSetAttribute(Descriptor*, int, const void*, size_t) { return accept(__func__); }
+SIMGPU_API BlasStatus cublasLtMatmulDescDestroy(Descriptor* descriptor) {
+  return destroy(__func__, descriptor);
+}
+SIMGPU_API BlasStatus cublasLtMatmulDescSetAttribute(Descriptor*, int, const void*, size_t) {
+  return accept(__func__);
+}
 
 SIMGPU_API BlasStatus cublasLtMatrixLayoutCreate(Descriptor** layout, int, uint64_t, uint64_t, int64_t) {
   return create(__func__, layout);
@@ -60,14 +64,18 @@ SIMGPU_API BlasStatus cublasLtMatrixLayoutSetAttribute(Descriptor*, int, const v
   return accept(__func__);
 }
 
-SIMGPU_API BlasStatus cublasLtMatmulPreferenceCreate(Descriptor** preference) { return create(__func__, preference); }
-SIMGPU_API BlasStatus cublasLtMatmulPreferenceDestroy(Descriptor* preference) { return destroy(__func__, preference); }
+SIMGPU_API BlasStatus cublasLtMatmulPreferenceCreate(Descriptor** preference) {
+  return create(__func__, preference);
+}
+SIMGPU_API BlasStatus cublasLtMatmulPreferenceDestroy(Descriptor* preference) {
+  return destroy(__func__, preference);
+}
 SIMGPU_API BlasStatus cublasLtMatmulPreferenceSetAttribute(Descriptor*, int, const void*, size_t) {
   return accept(__func__);
 }
 
-SIMGPU_API BlasStatus cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*, int wanted,
-                                                     Heuristic* results, int* count) {
+SIMGPU_API BlasStatus cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*, void*, void*, void*,
+                                                     int wanted, Heuristic* results, int* count) {
   return blas_call(__func__, [&]() -> BlasStatus {
     if (results == nullptr || count == nullptr || wanted < 1) return kBlasInvalidValue;
     std::memset(results, 0, sizeof *results);
@@ -76,9 +84,9 @@ SIMGPU_API BlasStatus cublasLtMatmulAlgoGetHeuristic(void*, void*, void*, void*,
   });
 }
 
-SIMGPU_API BlasStatus cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*, const void*,
-                                     const void*, void*, void*, void*, const void*, void*, size_t, void* stream) {
-  return blas_call(__func__, [&] {
-    return launch_kernel(stream) == kSuccess ? kBlasSuccess : kBlasExecutionFailed;
-  });
+SIMGPU_API BlasStatus cublasLtMatmul(void*, void*, const void*, const void*, void*, const void*, void*,
+                                     const void*, const void*, void*, void*, void*, const void*, void*,
+                                     size_t, void* stream) {
+  return blas_call(__func__,
+                   [&] { return launch_kernel(stream) == kSuccess ? kBlasSuccess : kBlasExecutionFailed; });
 }

@@ -1,6 +1,6 @@
 // The numbers and small structures of the CUDA ABI that more than one file of the simulated GPU needs. Own
-// declarations, so that it builds without CUDA headers; tests/unit/simgpu/abi_test.cpp compares them with the real
-// headers where those are installed. Values: driver_types.h and cuda.h of CUDA 13.0.
+// declarations, so that it builds without CUDA headers; tests/unit/simgpu/test_abi.cpp compares them with the
+// real headers where those are installed. Values: driver_types.h and cuda.h of CUDA 13.0.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ bool freed_by_cuda_free(MemoryKind kind) {
 // Takes the block out of the ledger if it begins at the address and its kind passes.
 template <class Accept>
 Error take_block(void* address, Block* block, Accept accept) {
-  if (!find_block(address, block) || block->base != reinterpret_cast<uintptr_t>(address)) return kInvalidValue;
+  if (!find_block(address, block) || block->base != reinterpret_cast<uintptr_t>(address))
+    return kInvalidValue;
   if (!accept(block->kind)) return kInvalidValue;
   return remove_block(address, block) ? kSuccess : kInvalidValue;
 }
@@ -70,7 +71,8 @@ Error allocate_host(size_t bytes, void** address) {
   *address = nullptr;
   if (bytes == 0) return kSuccess;
   const size_t rounded = whole_pages(bytes);
-  void* pages = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* pages =
+      mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (pages == MAP_FAILED) return kOutOfMemory;
   add_block(pages, rounded, device(), MemoryKind::kHost);
   *address = pages;
@@ -82,7 +84,8 @@ Error free_host(void* address) {
   Block block;
   if (!find_block(address, &block) || block.kind != MemoryKind::kHost) return kInvalidValue;
   drain_device(block.device);
-  if (Error error = take_block(address, &block, [](MemoryKind kind) { return kind == MemoryKind::kHost; })) return error;
+  if (Error error = take_block(address, &block, [](MemoryKind kind) { return kind == MemoryKind::kHost; }))
+    return error;
   munmap(address, block.bytes);
   return kSuccess;
 }
@@ -102,7 +105,9 @@ Error free_on_stream(void* address, void* stream) {
     return kNotSupported;
   }
   Block block;
-  const auto accept = [](MemoryKind kind) { return kind == MemoryKind::kPool || kind == MemoryKind::kDevice; };
+  const auto accept = [](MemoryKind kind) {
+    return kind == MemoryKind::kPool || kind == MemoryKind::kDevice;
+  };
   if (!find_block(address, &block) || !accept(block.kind)) return kInvalidValue;
   // The addresses stay known until the stream gets there: work queued before may still use them.
   return enqueue(

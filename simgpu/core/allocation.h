@@ -8,8 +8,8 @@
 
 namespace simgpu {
 
-// On the current device, counted against it in whole pages of 4 KiB. Zero bytes give nullptr. Takes SIMGPU_ALLOC_US.
-// kOutOfMemory if the device has not so much left.
+// On the current device, counted against it in whole pages of 4 KiB. Zero bytes give nullptr. Takes
+// SIMGPU_ALLOC_US. kOutOfMemory if the device has not so much left.
 Error allocate_device(size_t bytes, MemoryKind kind, void** address);
 
 // Waits until everything queued on the memory's device is done, as cudaFree does, and gives it back.

@@ -71,7 +71,7 @@ constexpr Attribute kAttributes[] = {
     {100, 0},                         // PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES
     {101, 0},                         // DIRECT_MANAGED_MEM_ACCESS_FROM_HOST
     {102, 1},                         // VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-    {103, 0},                         // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: memory cannot be exported
+    {103, 0},  // HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED: memory cannot be exported
     {106, kBlocksPerMultiprocessor},  // MAX_BLOCKS_PER_MULTIPROCESSOR
     {108, kPersistingL2Bytes},        // MAX_PERSISTING_L2_CACHE_SIZE
     {109, kAccessWindowBytes},        // MAX_ACCESS_POLICY_WINDOW_SIZE
@@ -97,7 +97,9 @@ constexpr int kPciBusId = 33;
 constexpr int kMultiGpuBoardGroupId = 85;
 
 // 21..29, 42..74: extents of textures and surfaces.
-constexpr bool is_extent(int number) { return (number >= 21 && number <= 29) || (number >= 42 && number <= 77); }
+constexpr bool is_extent(int number) {
+  return (number >= 21 && number <= 29) || (number >= 42 && number <= 77);
+}
 
 }  // namespace
 

@@ -23,8 +23,8 @@ size_t page_size() {
   return kSize;
 }
 
-// One 64-bit word a page; bit 63: present, bit 62: swapped out (Documentation/admin-guide/mm/pagemap.rst of Linux).
-// The flags are readable without privilege; -1 where /proc is missing.
+// One 64-bit word a page; bit 63: present, bit 62: swapped out (Documentation/admin-guide/mm/pagemap.rst of
+// Linux). The flags are readable without privilege; -1 where /proc is missing.
 int pagemap() {
   static const int kDescriptor = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
   return kDescriptor;
@@ -40,12 +40,12 @@ bool read_pagemap(uintptr_t first, size_t count, std::vector<uint64_t>* words) {
          static_cast<ssize_t>(bytes);
 }
 
-// Whether the range is anonymous memory of the simulator: only there does "never written" mean "zeros". A page of
-// the program's own may be a file's that has not been read yet.
+// Whether the range is anonymous memory of the simulator: only there does "never written" mean "zeros". A
+// page of the program's own may be a file's that has not been read yet.
 bool own_pages(const void* address, size_t bytes) {
   Block block;
-  return find_block(address, &block) && block.kind != MemoryKind::kRegistered && block.kind != MemoryKind::kSymbol &&
-         covered(address, bytes);
+  return find_block(address, &block) && block.kind != MemoryKind::kRegistered &&
+         block.kind != MemoryKind::kSymbol && covered(address, bytes);
 }
 
 void zero(void* destination, size_t bytes) {

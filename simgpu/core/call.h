@@ -1,5 +1,5 @@
-// What every exported function does first and last: it is named at its first call (SIMGPU_LOG=1), and no exception
-// leaves it.
+// What every exported function does first and last: it is named at its first call (SIMGPU_LOG=1), and no
+// exception leaves it.
 #pragma once
 
 #include <atomic>
@@ -12,7 +12,8 @@
 
 namespace simgpu {
 
-// Runs `body`; an exception becomes `on_throw`. Every exported function has a body, and so a flag, of its own.
+// Runs `body`; an exception becomes `on_throw`. Every exported function has a body, and so a flag, of its
+// own.
 template <class Result, class Body>
 Result guarded(const char* name, Result on_throw, Body&& body) noexcept {
   static std::atomic<bool> called{false};
@@ -24,8 +25,8 @@ Result guarded(const char* name, Result on_throw, Body&& body) noexcept {
   }
 }
 
-// A function of the CUDA runtime that needs no device (versions, names, attributes of the call itself): its error
-// is kept as the thread's last error.
+// A function of the CUDA runtime that needs no device (versions, names, attributes of the call itself): its
+// error is kept as the thread's last error.
 template <class Body>
 Error runtime_plain(const char* name, Body&& body) noexcept {
   return keep_error(guarded(name, kUnknownError, std::forward<Body>(body)));
@@ -40,8 +41,8 @@ Error runtime_query(const char* name, Body&& body) noexcept {
   }));
 }
 
-// A function of the CUDA runtime that works on the current device: its primary context becomes active, and a fault
-// of the device is returned instead of a result.
+// A function of the CUDA runtime that works on the current device: its primary context becomes active, and a
+// fault of the device is returned instead of a result.
 template <class Body>
 Error runtime_call(const char* name, Body&& body) noexcept {
   return keep_error(guarded(name, kOutOfMemory, [&]() -> Error {
@@ -50,8 +51,8 @@ Error runtime_call(const char* name, Body&& body) noexcept {
   }));
 }
 
-// A function of the driver that asks about devices; error 3 before cuInit (or a call of the runtime, which does that).
-// The driver never touches the runtime's last error.
+// A function of the driver that asks about devices; error 3 before cuInit (or a call of the runtime, which
+// does that). The driver never touches the runtime's last error.
 template <class Body>
 Error driver_query(const char* name, Body&& body) noexcept {
   return guarded(name, kUnknownError, [&]() -> Error {

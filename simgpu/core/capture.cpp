@@ -18,7 +18,8 @@ class Capture {
   const std::thread::id owner;
   bool invalidated = false;
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
-  std::map<std::shared_ptr<Stream>, std::vector<GraphNode*>> members;  // stream -> what its next operation needs
+  std::map<std::shared_ptr<Stream>, std::vector<GraphNode*>>
+      members;  // stream -> what its next operation needs
 };
 
 namespace {
@@ -171,9 +172,10 @@ Error check_legacy_use(const Stream& stream, bool invalidate) {
   std::lock_guard<std::mutex> lock(captures().mutex);
   bool implicit = false;
   for (const std::shared_ptr<Capture>& capture : captures().active) {
-    const bool concerned = std::any_of(capture->members.begin(), capture->members.end(), [&stream](const auto& member) {
-      return member.first->device == stream.device && member.first->blocking();
-    });
+    const bool concerned =
+        std::any_of(capture->members.begin(), capture->members.end(), [&stream](const auto& member) {
+          return member.first->device == stream.device && member.first->blocking();
+        });
     if (!concerned) continue;
     if (invalidate) capture->invalidated = true;
     implicit = true;
@@ -196,8 +198,9 @@ Error record_in_capture(Stream& stream, CapturedPlace* place) {
 Error wait_in_capture(Stream& stream, const CapturedPlace& place) {
   std::lock_guard<std::mutex> lock(captures().mutex);
   const std::shared_ptr<Capture> capture = place.capture.lock();
-  const bool active = capture != nullptr && capture->graph != nullptr &&
-                      std::find(captures().active.begin(), captures().active.end(), capture) != captures().active.end();
+  const bool active =
+      capture != nullptr && capture->graph != nullptr &&
+      std::find(captures().active.begin(), captures().active.end(), capture) != captures().active.end();
   if (!active) return kCapturedEvent;
   if (capture->invalidated) return kCaptureInvalidated;
   if (stream.legacy) {

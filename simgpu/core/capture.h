@@ -1,6 +1,6 @@
 // Stream capture, with the rules of the CUDA programming guide ("Prohibited and unhandled operations") and of
-// cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode. A call that breaks one returns its error and
-// invalidates the capture. Thread-safe.
+// cudaStreamBeginCapture and cudaThreadExchangeStreamCaptureMode. A call that breaks one returns its error
+// and invalidates the capture. Thread-safe.
 #pragma once
 
 #include <memory>
@@ -48,8 +48,8 @@ Error check_unsafe_call();
 // The same for a call that concerns this stream itself (its query, its synchronisation).
 Error check_stream_not_captured(Stream& stream);
 
-// Work on the legacy stream while a blocking stream of its device is captured: kCaptureImplicit, and that capture is
-// invalid if `invalidate`.
+// Work on the legacy stream while a blocking stream of its device is captured: kCaptureImplicit, and that
+// capture is invalid if `invalidate`.
 Error check_legacy_use(const Stream& stream, bool invalidate);
 
 // Swaps this thread's mode (cudaThreadExchangeStreamCaptureMode).

@@ -60,8 +60,8 @@ Error queue_copy(void* to, const void* from, size_t bytes, int kind, void* strea
   return to_pageable ? wait_unless_capturing(stream) : kSuccess;
 }
 
-Error queue_copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width, size_t height,
-                      int kind, void* stream) {
+Error queue_copy_rows(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
+                      size_t height, int kind, void* stream) {
   if (kind < kHostToHost || kind > kAnyToAny) return kInvalidMemcpyDirection;
   if (width == 0 || height == 0) return kSuccess;
   if (width > to_pitch || width > from_pitch) return kInvalidValue;
@@ -73,7 +73,8 @@ Error queue_copy_rows(void* to, size_t to_pitch, const void* from, size_t from_p
   if (Error error = look_up(from, from_extent, claimed_on_device(kind, false), &from_pageable)) return error;
   const auto copy = [=] {
     for (size_t row = 0; row < height; ++row) {
-      std::memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch, width);
+      std::memmove(static_cast<char*>(to) + row * to_pitch, static_cast<const char*>(from) + row * from_pitch,
+                   width);
     }
   };
   if (Error error = enqueue(stream, copy, Run::kInlineIfIdle)) return error;

@@ -13,7 +13,8 @@ namespace {
 void* own_handle() {
   static void* const kHandle = [] {
     Dl_info self;
-    if (dladdr(reinterpret_cast<const void*>(&driver_entry_point), &self) == 0) return static_cast<void*>(nullptr);
+    if (dladdr(reinterpret_cast<const void*>(&driver_entry_point), &self) == 0)
+      return static_cast<void*>(nullptr);
     return dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
   }();
   return kHandle;

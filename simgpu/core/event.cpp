@@ -103,7 +103,10 @@ Error record_event(void* handle, void* stream_handle, unsigned flags) {
     return enqueue_stream(*stream, at_replay, Run::kInlineIfIdle);
   }
   event->captured.set = false;
-  return enqueue_stream(*stream, completion_of(event, event->next_record()), Run::kInlineIfIdle);
+  const uint64_t record = event->next_record();
+  const Error error = enqueue_stream(*stream, completion_of(event, record), Run::kInlineIfIdle);
+  if (error != kSuccess) event->complete(record);  // it was not recorded: nobody may wait for it
+  return error;
 }
 
 Error query_event(void* handle) {

@@ -1,5 +1,5 @@
-// Events. A record is a number; an event is complete when its last record has been reached. What waits for an event
-// waits for the record that was the last one at the time of the call.
+// Events. A record is a number; an event is complete when its last record has been reached. What waits for an
+// event waits for the record that was the last one at the time of the call.
 #pragma once
 
 #include <memory>

@@ -16,8 +16,8 @@ struct GraphNode {
   std::vector<GraphNode*> needs;
 };
 
-// Address: the cudaGraph_t. Nodes are in an order in which each comes after what it needs, and that is how a graph is
-// replayed: one node after the other. Hardware may run independent branches at the same time.
+// Address: the cudaGraph_t. Nodes are in an order in which each comes after what it needs, and that is how a
+// graph is replayed: one node after the other. Hardware may run independent branches at the same time.
 struct Graph {
   std::vector<std::unique_ptr<GraphNode>> nodes;
   std::vector<std::shared_ptr<void>> keeps;  // objects of the program that live as long as the graph does

@@ -29,7 +29,8 @@ Error launch_kernel(void* stream) {
 
 int blocks_per_multiprocessor(int threads_per_block) {
   if (threads_per_block <= 0) return 1;
-  return std::clamp(profile::kThreadsPerMultiprocessor / threads_per_block, 1, profile::kBlocksPerMultiprocessor);
+  return std::clamp(profile::kThreadsPerMultiprocessor / threads_per_block, 1,
+                    profile::kBlocksPerMultiprocessor);
 }
 
 }  // namespace simgpu

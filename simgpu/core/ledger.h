@@ -8,7 +8,7 @@
 
 namespace simgpu {
 
-// --- accounting ------------------------------------------------------------------------------------------------
+// --- accounting ----------------------------------------------------------------------------------
 
 // Takes bytes of a device. kOutOfMemory if so much is not free; nothing is taken then.
 Error reserve_bytes(int device, size_t bytes);
@@ -16,7 +16,7 @@ void release_bytes(int device, size_t bytes);
 void memory_info(int device, size_t* free_bytes, size_t* total_bytes);
 size_t peak_bytes(int device);
 
-// --- addresses -------------------------------------------------------------------------------------------------
+// --- addresses -----------------------------------------------------------------------------------
 
 enum class MemoryKind {
   kDevice,      // cudaMalloc
@@ -39,19 +39,19 @@ struct Block {
 };
 
 void add_block(const void* base, size_t bytes, int device, MemoryKind kind);
-bool remove_block(const void* base, Block* removed);        // false: no block begins there
-bool find_block(const void* address, Block* found);         // the block that contains it
+bool remove_block(const void* base, Block* removed);  // false: no block begins there
+bool find_block(const void* address, Block* found);   // the block that contains it
 
-size_t block_bytes(int device, MemoryKind kind);            // of all blocks of this kind
+size_t block_bytes(int device, MemoryKind kind);  // of all blocks of this kind
 
-// Whether [address, address + bytes) lies in blocks without a gap (neighbouring mappings of one reservation count
-// as one).
+// Whether [address, address + bytes) lies in blocks without a gap (neighbouring mappings of one reservation
+// count as one).
 bool covered(const void* address, size_t bytes);
 
-// --- pages -----------------------------------------------------------------------------------------------------
+// --- pages ---------------------------------------------------------------------------------------
 
-// Address space aligned to 2 MiB, untouched and not committed; nullptr if there is none. `bytes` is a multiple of
-// kPageBytes.
+// Address space aligned to 2 MiB, untouched and not committed; nullptr if there is none. `bytes` is a
+// multiple of kPageBytes.
 inline constexpr size_t kPageBytes = 4096;
 void* map_pages(size_t bytes, bool accessible);
 void unmap_pages(void* base, size_t bytes);

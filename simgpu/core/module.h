@@ -1,4 +1,5 @@
-// Modules and libraries of device code loaded at run time (Triton, NVRTC). Code is not looked at; a kernel is its name.
+// Modules and libraries of device code loaded at run time (Triton, NVRTC). Code is not looked at; a kernel is
+// its name.
 #pragma once
 
 #include "simgpu/core/abi.h"

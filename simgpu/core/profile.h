@@ -1,5 +1,5 @@
-// What kind of device is simulated: an H100 with 80 GB. Sources: cudaDeviceProp and cudaDeviceGetAttribute as such
-// a device reports them; NVIDIA's "CUDA C++ Programming Guide", table of compute capability 9.0.
+// What kind of device is simulated: an H100 with 80 GB. Sources: cudaDeviceProp and cudaDeviceGetAttribute as
+// such a device reports them; NVIDIA's "CUDA C++ Programming Guide", table of compute capability 9.0.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Handles that were given out and are still valid. A handle is the address of its object; the object lives as long
-// as an operation in flight still holds it, also after its handle was destroyed.
+// Handles that were given out and are still valid. A handle is the address of its object; the object lives as
+// long as an operation in flight still holds it, also after its handle was destroyed.
 #pragma once
 
 #include <memory>

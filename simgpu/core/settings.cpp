@@ -28,7 +28,8 @@ double suffix_factor(const char* suffix, double unit) {
   return std::ldexp(1.0, 10 * static_cast<int>(found - kLetters + 1));
 }
 
-// Ordinals until the first one that is not a device, as CUDA reads the list; names of devices are not known here.
+// Ordinals until the first one that is not a device, as CUDA reads the list; names of devices are not known
+// here.
 std::vector<int> visible_devices(int devices) {
   std::vector<int> visible;
   const char* list = std::getenv("CUDA_VISIBLE_DEVICES");
@@ -71,14 +72,16 @@ int64_t integer_setting(const char* name, int64_t by_default, int64_t lowest, in
   errno = 0;
   const long long number = std::strtoll(value, &end, 10);
   if (errno != 0 || end == value || *end != '\0' || number < lowest || number > highest) {
-    log(0, "%s=%s is not an integer from %lld to %lld; %lld is used", name, value, static_cast<long long>(lowest),
-        static_cast<long long>(highest), static_cast<long long>(by_default));
+    log(0, "%s=%s is not an integer from %lld to %lld; %lld is used", name, value,
+        static_cast<long long>(lowest), static_cast<long long>(highest), static_cast<long long>(by_default));
     return by_default;
   }
   return number;
 }
 
-bool flag_setting(const char* name, bool by_default) { return integer_setting(name, by_default ? 1 : 0, 0, 1) != 0; }
+bool flag_setting(const char* name, bool by_default) {
+  return integer_setting(name, by_default ? 1 : 0, 0, 1) != 0;
+}
 
 size_t size_setting(const char* name, size_t by_default, size_t unit) {
   const char* value = value_of(name);
@@ -88,7 +91,8 @@ size_t size_setting(const char* name, size_t by_default, size_t unit) {
   const double bytes = end == value ? 0 : number * suffix_factor(end, static_cast<double>(unit));
   constexpr double kMost = 281474976710656.0;  // 2^48, an address space
   if (!(bytes >= 1 && bytes <= kMost)) {
-    log(0, "%s=%s is not a size (a number, with K, M, G or T where meant); %zu bytes are used", name, value, by_default);
+    log(0, "%s=%s is not a size (a number, with K, M, G or T where meant); %zu bytes are used", name, value,
+        by_default);
     return by_default;
   }
   return static_cast<size_t>(bytes);

@@ -1,5 +1,5 @@
-// Settings of the simulated GPU: environment variables SIMGPU_*, read once, at the first use. A bad value is named
-// in one line on stderr, with what is accepted, and the default is used.
+// Settings of the simulated GPU: environment variables SIMGPU_*, read once, at the first use. A bad value is
+// named in one line on stderr, with what is accepted, and the default is used.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,15 @@
 namespace simgpu {
 
 struct Settings {
-  int devices;               // SIMGPU_DEVICES: devices of the machine, 1..64 (0: a machine without any); default 8
+  int devices;  // SIMGPU_DEVICES: devices of the machine, 1..64 (0: a machine without any); default 8
   std::vector<int> visible;  // CUDA_VISIBLE_DEVICES applied to them: visible[ordinal] is the physical index
   size_t memory_bytes;       // SIMGPU_VRAM_BYTES, else SIMGPU_VRAM_GB: bytes of one device; default 80 GiB
   int alloc_us;              // SIMGPU_ALLOC_US: microseconds that cudaMalloc and cudaFree take; default 0
-  size_t queue_depth;        // SIMGPU_QUEUE_DEPTH: launches a stream holds before the host blocks; default 1024
-  int log_level;             // SIMGPU_LOG: 1 names each function at its first call; default 0
-  bool quiet;                // SIMGPU_QUIET: say nothing about what is not supported; default off
-  int64_t fault_launch;      // SIMGPU_FAULT_LAUNCH: this kernel launch (from 1) faults the device; default 0, none
+  size_t queue_depth;  // SIMGPU_QUEUE_DEPTH: launches a stream holds before the host blocks; default 1024
+  int log_level;       // SIMGPU_LOG: 1 names each function at its first call; default 0
+  bool quiet;          // SIMGPU_QUIET: say nothing about what is not supported; default off
+  int64_t
+      fault_launch;  // SIMGPU_FAULT_LAUNCH: this kernel launch (from 1) faults the device; default 0, none
 };
 
 // The settings of this process. Thread-safe; the reference stays valid until the process ends.
@@ -28,8 +29,8 @@ const Settings& settings();
 int64_t integer_setting(const char* name, int64_t by_default, int64_t lowest, int64_t highest);
 bool flag_setting(const char* name, bool by_default);
 
-// Bytes: a number, also with a fraction, with an optional suffix K, M, G or T (powers of 1024), times `unit` where
-// there is no suffix.
+// Bytes: a number, also with a fraction, with an optional suffix K, M, G or T (powers of 1024), times `unit`
+// where there is no suffix.
 size_t size_setting(const char* name, size_t by_default, size_t unit);
 
 // One of `choices`; the first is the default.

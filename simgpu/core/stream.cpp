@@ -27,6 +27,12 @@ Registry<Stream>& registry() {
   return *kRegistry;
 }
 
+// Streams whose handle is gone while they still had work.
+Registry<Stream>& closing() {
+  static Registry<Stream>* const kClosing = new Registry<Stream>;
+  return *kClosing;
+}
+
 // Default streams are made at their first use.
 struct DefaultStreams {
   std::mutex mutex;
@@ -58,8 +64,8 @@ std::shared_ptr<Stream> per_thread_stream(int device) {
   return stream;
 }
 
-// What an operation has to wait for by the rules of the legacy default stream: it and the blocking streams of its
-// device take turns. Idle streams need no wait, so the usual answer is empty.
+// What an operation has to wait for by the rules of the legacy default stream: it and the blocking streams of
+// its device take turns. Idle streams need no wait, so the usual answer is empty.
 std::vector<StreamMark> legacy_order(Stream& stream) {
   std::vector<StreamMark> marks;
   const auto add_if_busy = [&marks](const std::shared_ptr<Stream>& other) {
@@ -90,7 +96,7 @@ void execute(const Operation& operation, int device) {
 
 }  // namespace
 
-// --- the stream ------------------------------------------------------------------------------------------------
+// --- the stream ----------------------------------------------------------------------------------
 
 Stream::Stream(int on_device, unsigned stream_flags, int stream_priority, bool is_legacy)
     : device(on_device), flags(stream_flags), priority(stream_priority), legacy(is_legacy), id([] {
@@ -115,7 +121,9 @@ void Stream::append(Operation operation, Run run) {
     changed_.notify_all();
     return;
   }
-  changed_.wait(lock, [this] { return queue_.size() < settings().queue_depth; });
+  while (queue_.size() >= settings().queue_depth && device_fault(device) == kSuccess) {
+    changed_.wait_for(lock, kFaultPeriod);
+  }
   if (!worker_runs_) start_worker();
   ++submitted_;
   queue_.push_back(std::move(operation));
@@ -151,7 +159,8 @@ void Stream::close() {
   changed_.notify_all();
 }
 
-// The mutex is held. Signals of the program are not for the worker: they stay with the threads that expect them.
+// The mutex is held. Signals of the program are not for the worker: they stay with the threads that expect
+// them.
 void Stream::start_worker() {
   sigset_t all;
   sigset_t before;
@@ -175,8 +184,9 @@ void Stream::work() {
   set_current_context(primary_context(device));
   std::unique_lock<std::mutex> lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return (!queue_.empty() && inline_running_ == 0) || (queue_.empty() && closed_); });
-    if (queue_.empty()) return;
+    changed_.wait(
+        lock, [this] { return (!queue_.empty() && inline_running_ == 0) || (queue_.empty() && closed_); });
+    if (queue_.empty()) break;
     Operation operation = std::move(queue_.front());
     queue_.pop_front();
     lock.unlock();
@@ -189,9 +199,11 @@ void Stream::work() {
     changed_.notify_all();
     lock.lock();
   }
+  lock.unlock();
+  closing().remove(this);
 }
 
-// --- handles ---------------------------------------------------------------------------------------------------
+// --- handles -------------------------------------------------------------------------------------
 
 std::shared_ptr<Stream> find_stream_on(int device, void* handle) {
   const uintptr_t value = reinterpret_cast<uintptr_t>(handle);
@@ -211,6 +223,7 @@ Error destroy_stream(void* handle) {
   const std::shared_ptr<Stream> stream = registry().find(handle);
   if (stream == nullptr) return kInvalidHandle;
   if (stream->capturing) return kCaptureUnsupported;
+  if (!stream->idle()) closing().add(stream);
   registry().remove(handle);
   stream->close();
   return kSuccess;
@@ -218,11 +231,13 @@ Error destroy_stream(void* handle) {
 
 std::vector<std::shared_ptr<Stream>> streams_of(int device) {
   std::vector<std::shared_ptr<Stream>> streams = registry().all();
-  std::erase_if(streams, [device](const std::shared_ptr<Stream>& stream) { return stream->device != device; });
+  for (std::shared_ptr<Stream>& stream : closing().all()) streams.push_back(std::move(stream));
+  std::erase_if(streams,
+                [device](const std::shared_ptr<Stream>& stream) { return stream->device != device; });
   return streams;
 }
 
-// --- operations ------------------------------------------------------------------------------------------------
+// --- operations ----------------------------------------------------------------------------------
 
 Error enqueue_stream(Stream& stream, Operation operation, Run run) {
   if (stream.capturing) return capture_operation(stream, std::move(operation), run);
@@ -272,7 +287,8 @@ bool is_capturing(void* handle) {
 
 void drain_device(int device) {
   std::vector<StreamMark> marks;
-  for (const std::shared_ptr<Stream>& stream : streams_of(device)) marks.push_back({stream, stream->position()});
+  for (const std::shared_ptr<Stream>& stream : streams_of(device))
+    marks.push_back({stream, stream->position()});
   for (const StreamMark& mark : marks) wait_for(mark);
 }
 

@@ -1,4 +1,5 @@
-// The stream behind a handle. stream.h is what other rooms use; this is for the simulator's runtime and driver.
+// The stream behind a handle. stream.h is what other rooms use; this is for the simulator's runtime and
+// driver.
 #pragma once
 
 #include <atomic>
@@ -39,9 +40,9 @@ class Stream : public std::enable_shared_from_this<Stream> {
   // Appends to the queue itself: no capture, no legacy rules.
   void append(Operation operation, Run run);
 
-  uint64_t position();                  // of the last operation appended; 0: none yet
+  uint64_t position();  // of the last operation appended; 0: none yet
   bool reached(uint64_t position);
-  void wait_until(uint64_t position);   // returns early when the device faults
+  void wait_until(uint64_t position);  // returns early when the device faults
   bool idle();
 
   // The handle is gone: the worker ends when the queue is empty.
@@ -70,7 +71,7 @@ Error destroy_stream(void* handle);
 Error synchronize_stream(void* handle);  // with the rules of capture; as cudaStreamSynchronize
 Error query_stream(void* handle);        // kSuccess or kNotReady
 
-// All streams of a device that have been used or created.
+// All streams of a device that are in use, also those whose handle is gone while they still have work.
 std::vector<std::shared_ptr<Stream>> streams_of(int device);
 
 Error enqueue_stream(Stream& stream, Operation operation, Run run);

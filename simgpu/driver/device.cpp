@@ -74,7 +74,8 @@ SIMGPU_API Error cuDeviceGetUuid_v2(unsigned char* uuid, int handle) {
 SIMGPU_API Error cuDeviceGetPCIBusId(char* text, int length, int handle) {
   return driver_query(__func__, [&]() -> Error {
     if (!valid_device(handle)) return kInvalidDevice;
-    std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", profile::pci_bus(physical_device(handle)));
+    std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0",
+                  profile::pci_bus(physical_device(handle)));
     return kSuccess;
   });
 }
@@ -87,7 +88,7 @@ SIMGPU_API Error cuDeviceCanAccessPeer(int* can, int from, int to) {
   });
 }
 
-// --- errors ----------------------------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------
 
 SIMGPU_API Error cuGetErrorString(int error, const char** text) {
   return guarded(__func__, kUnknownError, [&]() -> Error {
@@ -103,7 +104,7 @@ SIMGPU_API Error cuGetErrorName(int error, const char** name) {
   });
 }
 
-// --- log messages of the driver: there are none ----------------------------------------------------------------
+// --- log messages of the driver: there are none --------------------------------------------------
 
 SIMGPU_API Error cuLogsRegisterCallback(void*, void*, void** handle) {
   return guarded(__func__, kUnknownError, [&]() -> Error {

@@ -13,7 +13,8 @@ constexpr int kSymbolNotFound = 1;
 
 }  // namespace
 
-SIMGPU_API Error cuGetProcAddress_v2(const char* name, void** function, int, unsigned long long, int* status) {
+SIMGPU_API Error cuGetProcAddress_v2(const char* name, void** function, int, unsigned long long,
+                                     int* status) {
   return guarded(__func__, kUnknownError, [&]() -> Error {
     if (name == nullptr || function == nullptr) return kInvalidValue;
     *function = driver_entry_point(name);

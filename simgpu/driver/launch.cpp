@@ -64,7 +64,8 @@ SIMGPU_API Error cuModuleGetFunction(void** function, void* module, const char* 
   return driver_call(__func__, [&]() -> Error { return module_kernel(module, name, function); });
 }
 
-SIMGPU_API Error cuLibraryLoadData(void** library, const void*, void*, void**, unsigned, void*, void**, unsigned) {
+SIMGPU_API Error cuLibraryLoadData(void** library, const void*, void*, void**, unsigned, void*, void**,
+                                   unsigned) {
   return driver_query(__func__, [&]() -> Error { return new_module(library); });
 }
 
@@ -119,15 +120,15 @@ SIMGPU_API Error cuOccupancyMaxActiveClusters(int* clusters, void*, const void*)
   });
 }
 
-// --- launches --------------------------------------------------------------------------------------------------
+// --- launches ------------------------------------------------------------------------------------
 
 SIMGPU_API Error cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
                                 void* stream, void**, void**) {
   return driver_call(__func__, [&]() -> Error { return launch_kernel(stream); });
 }
 
-SIMGPU_API Error cuLaunchCooperativeKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                           void* stream, void**) {
+SIMGPU_API Error cuLaunchCooperativeKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                           unsigned, void* stream, void**) {
   return driver_call(__func__, [&]() -> Error { return launch_kernel(stream); });
 }
 
@@ -135,7 +136,8 @@ SIMGPU_API Error cuLaunchKernelEx(const LaunchConfig* config, void*, void**, voi
   return driver_call(__func__, [&]() -> Error { return launch_kernel(config->stream); });
 }
 
-// A descriptor of a tensor for a kernel. Kernels do nothing, so it says nothing; the other arguments are not looked at.
+// A descriptor of a tensor for a kernel. Kernels do nothing, so it says nothing; the other arguments are not
+// looked at.
 SIMGPU_API Error cuTensorMapEncodeTiled(void* tensor_map) {
   return guarded(__func__, kUnknownError, [&]() -> Error {
     constexpr size_t kTensorMapBytes = 128;

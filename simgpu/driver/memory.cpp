@@ -162,7 +162,7 @@ SIMGPU_API Error cuPointerGetAttributes(unsigned count, int* attributes, void** 
   });
 }
 
-// --- copies and fills ------------------------------------------------------------------------------------------
+// --- copies and fills ----------------------------------------------------------------------------
 
 SIMGPU_API Error cuMemcpyHtoD_v2(DevicePointer to, const void* from, size_t bytes) {
   return driver_call(__func__, [&]() -> Error {
@@ -179,11 +179,13 @@ SIMGPU_API Error cuMemcpyDtoH_v2(void* to, DevicePointer from, size_t bytes) {
 }
 
 SIMGPU_API Error cuMemcpyHtoDAsync_v2(DevicePointer to, const void* from, size_t bytes, void* stream) {
-  return driver_call(__func__, [&]() -> Error { return queue_copy(pointer(to), from, bytes, kHostToDevice, stream); });
+  return driver_call(__func__,
+                     [&]() -> Error { return queue_copy(pointer(to), from, bytes, kHostToDevice, stream); });
 }
 
 SIMGPU_API Error cuMemcpyDtoHAsync_v2(void* to, DevicePointer from, size_t bytes, void* stream) {
-  return driver_call(__func__, [&]() -> Error { return queue_copy(to, pointer(from), bytes, kDeviceToHost, stream); });
+  return driver_call(__func__,
+                     [&]() -> Error { return queue_copy(to, pointer(from), bytes, kDeviceToHost, stream); });
 }
 
 SIMGPU_API Error cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, void* stream) {
@@ -193,9 +195,8 @@ SIMGPU_API Error cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size
 }
 
 SIMGPU_API Error cuMemcpyAsync(DevicePointer to, DevicePointer from, size_t bytes, void* stream) {
-  return driver_call(__func__, [&]() -> Error {
-    return queue_copy(pointer(to), pointer(from), bytes, kAnyToAny, stream);
-  });
+  return driver_call(
+      __func__, [&]() -> Error { return queue_copy(pointer(to), pointer(from), bytes, kAnyToAny, stream); });
 }
 
 SIMGPU_API Error cuMemsetD8_v2(DevicePointer address, unsigned char value, size_t bytes) {

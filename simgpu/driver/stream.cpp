@@ -101,7 +101,7 @@ SIMGPU_API Error cuLaunchHostFunc(void* stream, void (*function)(void*), void* d
   });
 }
 
-// --- events ----------------------------------------------------------------------------------------------------
+// --- events --------------------------------------------------------------------------------------
 
 SIMGPU_API Error cuEventCreate(void** event, unsigned flags) {
   return driver_call(__func__, [&]() -> Error { return create_event(flags, event); });
@@ -135,7 +135,7 @@ SIMGPU_API Error cuEventElapsedTime_v2(float* milliseconds, void* start, void* e
   return driver_call(__func__, [&]() -> Error { return elapsed_time(milliseconds, start, end); });
 }
 
-// --- capture ---------------------------------------------------------------------------------------------------
+// --- capture -------------------------------------------------------------------------------------
 
 SIMGPU_API Error cuStreamIsCapturing(void* handle, int* status) {
   return driver_call(__func__, [&]() -> Error {

@@ -1,6 +1,6 @@
-// Virtual memory management: addresses are reserved, physical memory is created, and the one is mapped to the other.
-// PyTorch's expandable segments are made of it. Physical memory counts against its device from creation until it is
-// released and no longer mapped.
+// Virtual memory management: addresses are reserved, physical memory is created, and the one is mapped to the
+// other. PyTorch's expandable segments are made of it. Physical memory counts against its device from
+// creation until it is released and no longer mapped.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -132,7 +132,8 @@ SIMGPU_API Error cuMemCreate(MemoryHandle* handle, size_t bytes, const Allocatio
     if (handle == nullptr || properties == nullptr || flags != 0) return kInvalidValue;
     if (bytes == 0 || bytes % kGranularity != 0 || properties->type != kPinned) return kInvalidValue;
     // PyTorch asks for a file descriptor in case it will be shared; only its export is refused then.
-    if (properties->location_type != kLocationDevice || (properties->requested_handle_types & ~kPosixHandle) != 0) {
+    if (properties->location_type != kLocationDevice ||
+        (properties->requested_handle_types & ~kPosixHandle) != 0) {
       unsupported("cuMemCreate of memory that is not a device's, or with this kind of handle");
       return kNotSupported;
     }
@@ -186,7 +187,8 @@ SIMGPU_API Error cuMemMap(DevicePointer address, size_t bytes, size_t offset, Me
   });
 }
 
-// Access is given as a whole: to all devices, for reading and writing. Without it the pages cannot be touched.
+// Access is given as a whole: to all devices, for reading and writing. Without it the pages cannot be
+// touched.
 SIMGPU_API Error cuMemSetAccess(DevicePointer address, size_t bytes, const void* descriptors, size_t count) {
   return driver_query(__func__, [&]() -> Error {
     if (descriptors == nullptr || count == 0 || !covered(pointer(address), bytes)) return kInvalidValue;
@@ -215,7 +217,8 @@ SIMGPU_API Error cuMemUnmap(DevicePointer address, size_t bytes) {
   });
 }
 
-SIMGPU_API Error cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties, MemoryHandle handle) {
+SIMGPU_API Error cuMemGetAllocationPropertiesFromHandle(AllocationProperties* properties,
+                                                        MemoryHandle handle) {
   return driver_query(__func__, [&]() -> Error {
     constexpr size_t kPropertiesBytes = 32;  // sizeof(CUmemAllocationProp)
     std::lock_guard<std::mutex> lock(memory().mutex);

@@ -1,5 +1,6 @@
-// libnvidia-ml.so.1: what PyTorch, DeepSpeed and pynvml ask NVML for. A library of its own, because programs open it
-// by that name. It sees the machine's devices, whatever CUDA_VISIBLE_DEVICES says, as the real one does.
+// libnvidia-ml.so.1: what PyTorch, DeepSpeed and pynvml ask NVML for. A library of its own, because programs
+// open it by that name. It sees the machine's devices, whatever CUDA_VISIBLE_DEVICES says, as the real one
+// does.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -101,7 +102,7 @@ Result copy_text(const std::string& text, char* to, unsigned length) {
 
 }  // namespace
 
-// --- the library -----------------------------------------------------------------------------------------------
+// --- the library ---------------------------------------------------------------------------------
 
 SIMGPU_API Result nvmlInit() { return kOk; }
 SIMGPU_API Result nvmlInit_v2() { return kOk; }
@@ -140,7 +141,7 @@ SIMGPU_API Result nvmlSystemGetCudaDriverVersion_v2(int* version) {
   return kOk;
 }
 
-// --- finding a device ------------------------------------------------------------------------------------------
+// --- finding a device ----------------------------------------------------------------------------
 
 SIMGPU_API Result nvmlDeviceGetCount_v2(unsigned* count) {
   *count = static_cast<unsigned>(settings().devices);
@@ -184,7 +185,7 @@ SIMGPU_API Result nvmlDeviceGetHandleByUUID(const char* uuid, Device** device) {
   return kNotFoundHere;
 }
 
-// --- what a device is ------------------------------------------------------------------------------------------
+// --- what a device is ----------------------------------------------------------------------------
 
 SIMGPU_API Result nvmlDeviceGetIndex(Device* device, unsigned* index) {
   if (!valid(device)) return kInvalidArgument;
@@ -221,7 +222,7 @@ SIMGPU_API Result nvmlDeviceGetCudaComputeCapability(Device* device, int* major,
   return kOk;
 }
 
-// --- what it is doing ------------------------------------------------------------------------------------------
+// --- what it is doing ----------------------------------------------------------------------------
 
 SIMGPU_API Result nvmlDeviceGetMemoryInfo(Device* device, Memory* memory) {
   if (!valid(device)) return kInvalidArgument;
@@ -265,7 +266,7 @@ SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v3(Device* device, unsign
   return nvmlDeviceGetComputeRunningProcesses(device, count, processes);
 }
 
-// --- links: none -----------------------------------------------------------------------------------------------
+// --- links: none ---------------------------------------------------------------------------------
 
 SIMGPU_API Result nvmlDeviceGetNvLinkState(Device*, unsigned, int*) { return kNotSupportedHere; }
 SIMGPU_API Result nvmlDeviceGetNvLinkRemoteDeviceType(Device*, unsigned, int*) { return kNotSupportedHere; }

@@ -1,8 +1,9 @@
 // Copies and fills.
 
+#include "simgpu/core/copy.h"
+
 #include "simgpu/core/call.h"
 #include "simgpu/core/capture.h"
-#include "simgpu/core/copy.h"
 #include "simgpu/core/ledger.h"
 
 using namespace simgpu;
@@ -29,7 +30,7 @@ Error symbol_memory(const void* symbol, size_t bytes, size_t offset, void** addr
 
 }  // namespace
 
-// --- linear ----------------------------------------------------------------------------------------------------
+// --- linear --------------------------------------------------------------------------------------
 
 SIMGPU_API Error cudaMemcpyAsync(void* to, const void* from, size_t bytes, int kind, void* stream) {
   return runtime_call(__func__, [&]() -> Error { return queue_copy(to, from, bytes, kind, stream); });
@@ -43,7 +44,8 @@ SIMGPU_API Error cudaMemcpy(void* to, const void* from, size_t bytes, int kind) 
 }
 
 SIMGPU_API Error cudaMemcpyPeerAsync(void* to, int, const void* from, int, size_t bytes, void* stream) {
-  return runtime_call(__func__, [&]() -> Error { return queue_copy(to, from, bytes, kDeviceToDevice, stream); });
+  return runtime_call(__func__,
+                      [&]() -> Error { return queue_copy(to, from, bytes, kDeviceToDevice, stream); });
 }
 
 SIMGPU_API Error cudaMemcpyPeer(void* to, int, const void* from, int, size_t bytes) {
@@ -64,10 +66,10 @@ SIMGPU_API Error cudaMemset(void* address, int value, size_t bytes) {
   });
 }
 
-// --- rectangles ------------------------------------------------------------------------------------------------
+// --- rectangles ----------------------------------------------------------------------------------
 
-SIMGPU_API Error cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch, size_t width,
-                                   size_t height, int kind, void* stream) {
+SIMGPU_API Error cudaMemcpy2DAsync(void* to, size_t to_pitch, const void* from, size_t from_pitch,
+                                   size_t width, size_t height, int kind, void* stream) {
   return runtime_call(__func__, [&]() -> Error {
     return queue_copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream);
   });
@@ -77,13 +79,15 @@ SIMGPU_API Error cudaMemcpy2D(void* to, size_t to_pitch, const void* from, size_
                               size_t height, int kind) {
   return runtime_call(__func__, [&]() -> Error {
     if (Error error = check_unsafe_call()) return error;
-    return wait_for_legacy_stream(queue_copy_rows(to, to_pitch, from, from_pitch, width, height, kind, nullptr));
+    return wait_for_legacy_stream(
+        queue_copy_rows(to, to_pitch, from, from_pitch, width, height, kind, nullptr));
   });
 }
 
-// --- __device__ variables --------------------------------------------------------------------------------------
+// --- __device__ variables ------------------------------------------------------------------------
 
-SIMGPU_API Error cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset, int kind) {
+SIMGPU_API Error cudaMemcpyToSymbol(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                    int kind) {
   return runtime_call(__func__, [&]() -> Error {
     void* to = nullptr;
     if (Error error = symbol_memory(symbol, bytes, offset, &to)) return error;
@@ -92,8 +96,8 @@ SIMGPU_API Error cudaMemcpyToSymbol(const void* symbol, const void* from, size_t
   });
 }
 
-SIMGPU_API Error cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset, int kind,
-                                         void* stream) {
+SIMGPU_API Error cudaMemcpyToSymbolAsync(const void* symbol, const void* from, size_t bytes, size_t offset,
+                                         int kind, void* stream) {
   return runtime_call(__func__, [&]() -> Error {
     void* to = nullptr;
     if (Error error = symbol_memory(symbol, bytes, offset, &to)) return error;
@@ -110,8 +114,8 @@ SIMGPU_API Error cudaMemcpyFromSymbol(void* to, const void* symbol, size_t bytes
   });
 }
 
-SIMGPU_API Error cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset, int kind,
-                                           void* stream) {
+SIMGPU_API Error cudaMemcpyFromSymbolAsync(void* to, const void* symbol, size_t bytes, size_t offset,
+                                           int kind, void* stream) {
   return runtime_call(__func__, [&]() -> Error {
     void* from = nullptr;
     if (Error error = symbol_memory(symbol, bytes, offset, &from)) return error;

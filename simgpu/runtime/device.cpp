@@ -90,7 +90,8 @@ SIMGPU_API Error cudaDeviceGetPCIBusId(char* text, int length, int ordinal) {
   return runtime_query(__func__, [&]() -> Error {
     if (!valid_device(ordinal)) return kInvalidDevice;
     if (text == nullptr || length < 1) return kInvalidValue;
-    std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0", profile::pci_bus(physical_device(ordinal)));
+    std::snprintf(text, static_cast<size_t>(length), "0000:%02x:00.0",
+                  profile::pci_bus(physical_device(ordinal)));
     return kSuccess;
   });
 }
@@ -117,7 +118,7 @@ SIMGPU_API Error cudaDeviceGetStreamPriorityRange(int* lowest, int* greatest) {
   });
 }
 
-// --- peers -----------------------------------------------------------------------------------------------------
+// --- peers ---------------------------------------------------------------------------------------
 
 namespace {
 
@@ -164,7 +165,7 @@ SIMGPU_API Error cudaDeviceGetP2PAttribute(int* value, int attribute, int from, 
   });
 }
 
-// --- limits and caches: accepted, without effect ---------------------------------------------------------------
+// --- limits and caches: accepted, without effect -------------------------------------------------
 
 SIMGPU_API Error cudaDeviceGetLimit(size_t* value, int limit) {
   return runtime_call(__func__, [&]() -> Error {

@@ -24,12 +24,13 @@ SIMGPU_API Error cudaGetDriverEntryPoint(const char* name, void** function, unsi
   return runtime_query(__func__, [&]() -> Error { return look_up(name, function, status); });
 }
 
-SIMGPU_API Error cudaGetDriverEntryPoint_ptsz(const char* name, void** function, unsigned long long, int* status) {
+SIMGPU_API Error cudaGetDriverEntryPoint_ptsz(const char* name, void** function, unsigned long long,
+                                              int* status) {
   return runtime_query(__func__, [&]() -> Error { return look_up(name, function, status); });
 }
 
-SIMGPU_API Error cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned, unsigned long long,
-                                                  int* status) {
+SIMGPU_API Error cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned,
+                                                  unsigned long long, int* status) {
   return runtime_query(__func__, [&]() -> Error { return look_up(name, function, status); });
 }
 

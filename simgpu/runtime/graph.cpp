@@ -66,11 +66,13 @@ SIMGPU_API Error cudaGraphDestroy(void* graph) {
 }
 
 SIMGPU_API Error cudaGraphInstantiate(void** executable, void* graph, unsigned long long) {
-  return runtime_call(__func__, [&]() -> Error { return instantiate(executable, static_cast<Graph*>(graph)); });
+  return runtime_call(__func__,
+                      [&]() -> Error { return instantiate(executable, static_cast<Graph*>(graph)); });
 }
 
 SIMGPU_API Error cudaGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long) {
-  return runtime_call(__func__, [&]() -> Error { return instantiate(executable, static_cast<Graph*>(graph)); });
+  return runtime_call(__func__,
+                      [&]() -> Error { return instantiate(executable, static_cast<Graph*>(graph)); });
 }
 
 SIMGPU_API Error cudaGraphExecDestroy(void* executable) {
@@ -98,7 +100,7 @@ SIMGPU_API Error cudaGraphLaunch(void* executable, void* stream) {
   });
 }
 
-// --- looking into a graph --------------------------------------------------------------------------------------
+// --- looking into a graph ------------------------------------------------------------------------
 
 SIMGPU_API Error cudaGraphGetNodes(void* handle, void** nodes, size_t* count) {
   return runtime_query(__func__, [&]() -> Error {
@@ -128,7 +130,7 @@ SIMGPU_API Error cudaGraphNodeGetDependencies(void* handle, void** nodes, void*,
   });
 }
 
-// --- objects of the program that live as long as a graph -------------------------------------------------------
+// --- objects of the program that live as long as a graph -----------------------------------------
 
 SIMGPU_API Error cudaUserObjectCreate(void** object, void* data, void (*destroy)(void*), unsigned references,
                                       unsigned) {

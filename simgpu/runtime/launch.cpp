@@ -1,4 +1,5 @@
-// Kernels: what a program registers when its image is loaded, and launches. Programs built with CUDA 13 launch by
+// Kernels: what a program registers when its image is loaded, and launches. Programs built with CUDA 13
+// launch by
 // __cudaLaunchKernel, older ones by cudaLaunchKernel (crt/host_runtime.h).
 #include "simgpu/core/launch.h"
 
@@ -82,7 +83,7 @@ Error launch(Dim3 grid, Dim3 block, void* stream) {
 
 }  // namespace
 
-// --- registration, at load time: no device is touched ----------------------------------------------------------
+// --- registration, at load time: no device is touched --------------------------------------------
 
 SIMGPU_API void** __cudaRegisterFatBinary(void*) {
   static void* handle[8];
@@ -96,8 +97,8 @@ SIMGPU_API void __cudaRegisterFatBinaryEnd(void**) {}
 
 SIMGPU_API void __cudaUnregisterFatBinary(void**) {}
 
-SIMGPU_API void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*, void*,
-                                       void*, void*, int*) {
+SIMGPU_API void __cudaRegisterFunction(void**, const char* host_function, char*, const char* name, int, void*,
+                                       void*, void*, void*, int*) {
   guarded(__func__, 0, [&] {
     std::lock_guard<std::mutex> lock(kernels().mutex);
     kernels().names[host_function] = name;
@@ -105,7 +106,8 @@ SIMGPU_API void __cudaRegisterFunction(void**, const char* host_function, char*,
   });
 }
 
-SIMGPU_API void __cudaRegisterVar(void**, char* host_variable, char*, const char*, int, size_t bytes, int, int) {
+SIMGPU_API void __cudaRegisterVar(void**, char* host_variable, char*, const char*, int, size_t bytes, int,
+                                  int) {
   guarded(__func__, 0, [&] {
     if (bytes > 0) add_block(host_variable, bytes, 0, MemoryKind::kSymbol);
     return 0;
@@ -135,7 +137,7 @@ SIMGPU_API Error __cudaPopCallConfiguration(Dim3* grid, Dim3* block, size_t* sha
   });
 }
 
-// --- kernels as handles: the host function's address is the handle ---------------------------------------------
+// --- kernels as handles: the host function's address is the handle -------------------------------
 
 SIMGPU_API Error __cudaGetKernel(void** kernel, const void* function) {
   return runtime_plain(__func__, [&]() -> Error {
@@ -168,7 +170,7 @@ SIMGPU_API Error cudaFuncGetName(const char** name, const void* function) {
   });
 }
 
-// --- launches --------------------------------------------------------------------------------------------------
+// --- launches ------------------------------------------------------------------------------------
 
 SIMGPU_API Error __cudaLaunchKernel(void*, Dim3 grid, Dim3 block, void**, size_t, void* stream) {
   return runtime_call(__func__, [&]() -> Error { return launch(grid, block, stream); });
@@ -185,15 +187,17 @@ SIMGPU_API Error cudaLaunchKernel(const void*, Dim3 grid, Dim3 block, void**, si
   return runtime_call(__func__, [&]() -> Error { return launch(grid, block, stream); });
 }
 
-SIMGPU_API Error cudaLaunchCooperativeKernel(const void*, Dim3 grid, Dim3 block, void**, size_t, void* stream) {
+SIMGPU_API Error cudaLaunchCooperativeKernel(const void*, Dim3 grid, Dim3 block, void**, size_t,
+                                             void* stream) {
   return runtime_call(__func__, [&]() -> Error { return launch(grid, block, stream); });
 }
 
 SIMGPU_API Error cudaLaunchKernelExC(const LaunchConfig* config, const void*, void**) {
-  return runtime_call(__func__, [&]() -> Error { return launch(config->grid, config->block, config->stream); });
+  return runtime_call(__func__,
+                      [&]() -> Error { return launch(config->grid, config->block, config->stream); });
 }
 
-// --- what a kernel needs: the same for all, and consistent with the device -------------------------------------
+// --- what a kernel needs: the same for all, and consistent with the device -----------------------
 
 SIMGPU_API Error cudaFuncGetAttributes(FunctionAttributes* attributes, const void*) {
   return runtime_call(__func__, [&]() -> Error {
@@ -220,15 +224,16 @@ SIMGPU_API Error cudaKernelSetAttributeForDevice(void*, int, int, int) {
   return runtime_call(__func__, []() -> Error { return kSuccess; });
 }
 
-SIMGPU_API Error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads, size_t) {
+SIMGPU_API Error cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void*, int threads,
+                                                               size_t) {
   return runtime_call(__func__, [&]() -> Error {
     *blocks = blocks_per_multiprocessor(threads);
     return kSuccess;
   });
 }
 
-SIMGPU_API Error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads, size_t,
-                                                                        unsigned) {
+SIMGPU_API Error cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads,
+                                                                        size_t, unsigned) {
   return runtime_call(__func__, [&]() -> Error {
     *blocks = blocks_per_multiprocessor(threads);
     return kSuccess;

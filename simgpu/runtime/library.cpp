@@ -4,7 +4,8 @@
 
 using namespace simgpu;
 
-SIMGPU_API Error cudaLibraryLoadData(void** library, const void*, void*, void**, unsigned, void*, void**, unsigned) {
+SIMGPU_API Error cudaLibraryLoadData(void** library, const void*, void*, void**, unsigned, void*, void**,
+                                     unsigned) {
   return runtime_call(__func__, [&]() -> Error {
     *library = load_module();
     return kSuccess;

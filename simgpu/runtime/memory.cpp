@@ -72,7 +72,7 @@ SIMGPU_API Error cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes) {
   });
 }
 
-// --- pinned host memory ----------------------------------------------------------------------------------------
+// --- pinned host memory --------------------------------------------------------------------------
 
 SIMGPU_API Error cudaHostAlloc(void** address, size_t bytes, unsigned) {
   return runtime_call(__func__, [&]() -> Error {
@@ -133,7 +133,7 @@ SIMGPU_API Error cudaHostGetFlags(unsigned* flags, void* address) {
   });
 }
 
-// --- addresses -------------------------------------------------------------------------------------------------
+// --- addresses -----------------------------------------------------------------------------------
 
 SIMGPU_API Error cudaPointerGetAttributes(PointerAttributes* attributes, const void* address) {
   return runtime_query(__func__, [&]() -> Error {
@@ -154,7 +154,7 @@ SIMGPU_API Error cudaPointerGetAttributes(PointerAttributes* attributes, const v
   });
 }
 
-// --- managed memory: hints without effect ----------------------------------------------------------------------
+// --- managed memory: hints without effect --------------------------------------------------------
 
 SIMGPU_API Error cudaStreamAttachMemAsync(void*, void*, size_t, unsigned) {
   return runtime_call(__func__, []() -> Error { return kSuccess; });

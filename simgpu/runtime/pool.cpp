@@ -1,5 +1,5 @@
-// Memory pools and stream-ordered allocation. A pool keeps nothing: what is freed goes back to the device when the
-// stream gets there, as with a release threshold of 0.
+// Memory pools and stream-ordered allocation. A pool keeps nothing: what is freed goes back to the device
+// when the stream gets there, as with a release threshold of 0.
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -82,7 +82,7 @@ SIMGPU_API Error cudaFreeAsync(void* address, void* stream) {
   return runtime_call(__func__, [&]() -> Error { return free_on_stream(address, stream); });
 }
 
-// --- pools -----------------------------------------------------------------------------------------------------
+// --- pools ---------------------------------------------------------------------------------------
 
 SIMGPU_API Error cudaDeviceGetDefaultMemPool(void** pool, int ordinal) {
   return runtime_query(__func__, [&]() -> Error {
@@ -126,15 +126,18 @@ SIMGPU_API Error cudaMemPoolCreate(void** pool, const int* properties) {
 }
 
 SIMGPU_API Error cudaMemPoolDestroy(void* pool) {
-  return runtime_query(__func__, [&]() -> Error { return pools().remove(pool) != nullptr ? kSuccess : kInvalidValue; });
+  return runtime_query(__func__,
+                       [&]() -> Error { return pools().remove(pool) != nullptr ? kSuccess : kInvalidValue; });
 }
 
 SIMGPU_API Error cudaMemPoolTrimTo(void* pool, size_t) {
-  return runtime_query(__func__, [&]() -> Error { return pools().find(pool) != nullptr ? kSuccess : kInvalidValue; });
+  return runtime_query(__func__,
+                       [&]() -> Error { return pools().find(pool) != nullptr ? kSuccess : kInvalidValue; });
 }
 
 SIMGPU_API Error cudaMemPoolSetAccess(void* pool, const void*, size_t) {
-  return runtime_query(__func__, [&]() -> Error { return pools().find(pool) != nullptr ? kSuccess : kInvalidValue; });
+  return runtime_query(__func__,
+                       [&]() -> Error { return pools().find(pool) != nullptr ? kSuccess : kInvalidValue; });
 }
 
 SIMGPU_API Error cudaMemPoolSetAttribute(void* pool_handle, int attribute, void* value) {
@@ -174,7 +177,7 @@ SIMGPU_API Error cudaMemPoolGetAttribute(void* pool_handle, int attribute, void*
   });
 }
 
-// --- memory of graphs: allocation nodes are not supported, so there is none ------------------------------------
+// --- memory of graphs: allocation nodes are not supported, so there is none ----------------------
 
 SIMGPU_API Error cudaDeviceGetGraphMemAttribute(int ordinal, int, void* value) {
   return runtime_query(__func__, [&]() -> Error {
@@ -185,9 +188,11 @@ SIMGPU_API Error cudaDeviceGetGraphMemAttribute(int ordinal, int, void* value) {
 }
 
 SIMGPU_API Error cudaDeviceSetGraphMemAttribute(int ordinal, int, void*) {
-  return runtime_query(__func__, [&]() -> Error { return valid_device(ordinal) ? kSuccess : kInvalidDevice; });
+  return runtime_query(__func__,
+                       [&]() -> Error { return valid_device(ordinal) ? kSuccess : kInvalidDevice; });
 }
 
 SIMGPU_API Error cudaDeviceGraphMemTrim(int ordinal) {
-  return runtime_query(__func__, [&]() -> Error { return valid_device(ordinal) ? kSuccess : kInvalidDevice; });
+  return runtime_query(__func__,
+                       [&]() -> Error { return valid_device(ordinal) ? kSuccess : kInvalidDevice; });
 }

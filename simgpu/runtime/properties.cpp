@@ -10,7 +10,8 @@ using namespace simgpu;
 
 namespace {
 
-// cudaDeviceProp of CUDA 13.0 (driver_types.h), field by field; the extents of textures and surfaces are one array.
+// cudaDeviceProp of CUDA 13.0 (driver_types.h), field by field; the extents of textures and surfaces are one
+// array.
 struct DeviceProperties {
   char name[256];
   unsigned char uuid[16];

@@ -1,10 +1,10 @@
 // Streams and host functions.
+#include <algorithm>
+
 #include "simgpu/core/call.h"
 #include "simgpu/core/event.h"
 #include "simgpu/core/profile.h"
 #include "simgpu/core/stream_object.h"
-
-#include <algorithm>
 
 using namespace simgpu;
 
@@ -47,7 +47,7 @@ SIMGPU_API Error cudaStreamWaitEvent(void* stream, void* event, unsigned flags) 
   return runtime_call(__func__, [&]() -> Error { return stream_wait_event(stream, event, flags); });
 }
 
-// --- what a stream is ------------------------------------------------------------------------------------------
+// --- what a stream is ----------------------------------------------------------------------------
 
 SIMGPU_API Error cudaStreamGetPriority(void* handle, int* priority) {
   return runtime_call(__func__, [&]() -> Error {
@@ -85,8 +85,9 @@ SIMGPU_API Error cudaStreamGetDevice(void* handle, int* ordinal) {
   });
 }
 
-// --- host functions: always on the stream's worker, as hardware calls them from a thread of the driver ---------
+// --- host functions ------------------------------------------------------------------------------
 
+// Always on the stream's worker, as hardware calls them from a thread of the driver.
 SIMGPU_API Error cudaLaunchHostFunc(void* stream, void (*function)(void*), void* data) {
   return runtime_call(__func__, [&]() -> Error {
     if (function == nullptr) return kInvalidValue;

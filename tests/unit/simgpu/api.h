@@ -1,4 +1,5 @@
-// The functions of the simulated GPU that the tests call, declared by hand as a program without headers would.
+// The functions of the simulated GPU that the tests call, declared by hand as a program without headers
+// would.
 #pragma once
 
 #include <cstddef>
@@ -76,10 +77,10 @@ int cudaGraphGetNodes(Handle graph, Handle* nodes, size_t* count);
 int cudaGraphDestroy(Handle graph);
 int cudaGraphExecDestroy(Handle executable);
 
-int cudaLaunchKernel(const void* function, simgpu::Dim3 grid, simgpu::Dim3 block, void** arguments, size_t shared,
-                     Handle stream);
-int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version, unsigned long long flags,
-                                     int* status);
+int cudaLaunchKernel(const void* function, simgpu::Dim3 grid, simgpu::Dim3 block, void** arguments,
+                     size_t shared, Handle stream);
+int cudaGetDriverEntryPointByVersion(const char* name, void** function, unsigned version,
+                                     unsigned long long flags, int* status);
 int cudaIpcGetMemHandle(void* handle, void* address);
 
 int cuInit(unsigned flags);
@@ -95,10 +96,11 @@ int cuEventDestroy_v2(Handle event);
 int cuStreamIsCapturing(Handle stream, int* status);
 int cuStreamGetCtx(Handle stream, Handle* context);
 int cuThreadExchangeStreamCaptureMode(int* mode);
-int cuGetProcAddress_v2(const char* name, void** function, int version, unsigned long long flags, int* status);
+int cuGetProcAddress_v2(const char* name, void** function, int version, unsigned long long flags,
+                        int* status);
 
-int cuMemAddressReserve(unsigned long long* address, size_t bytes, size_t alignment, unsigned long long wanted,
-                        unsigned long long flags);
+int cuMemAddressReserve(unsigned long long* address, size_t bytes, size_t alignment,
+                        unsigned long long wanted, unsigned long long flags);
 int cuMemAddressFree(unsigned long long address, size_t bytes);
 int cuMemCreate(unsigned long long* handle, size_t bytes, const void* properties, unsigned long long flags);
 int cuMemRelease(unsigned long long handle);

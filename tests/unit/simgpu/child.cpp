@@ -14,8 +14,8 @@ std::string library_path() {
   return dladdr(reinterpret_cast<const void*>(&cudaGetDeviceCount), &info) != 0 ? info.dli_fname : "";
 }
 
-[[noreturn]] void replace_process(const std::vector<std::string>& command, const std::vector<std::string>& settings,
-                                  int output) {
+[[noreturn]] void replace_process(const std::vector<std::string>& command,
+                                  const std::vector<std::string>& settings, int output) {
   dup2(output, STDOUT_FILENO);
   dup2(output, STDERR_FILENO);
   for (const std::string& setting : settings) {
@@ -51,7 +51,8 @@ ChildResult run(const std::vector<std::string>& command, const std::vector<std::
 
 ChildResult run_test_in_child(const std::string& tag, const std::vector<std::string>& settings) {
   ChildResult result = run({"/proc/self/exe", tag}, settings);
-  if (result.status == 0 && result.output.find(" in 1 test case)") == std::string::npos) result.status = -1;  // none ran
+  if (result.status == 0 && result.output.find(" in 1 test case)") == std::string::npos)
+    result.status = -1;  // none ran
   return result;
 }
 

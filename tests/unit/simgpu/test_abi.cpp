@@ -95,7 +95,8 @@ TEST_CASE("attributes agree with the properties") {
   CHECK(attribute(cudaDevAttrPciBusId) == properties.pciBusID);
   CHECK(attribute(cudaDevAttrL2CacheSize) == properties.l2CacheSize);
   CHECK(attribute(cudaDevAttrComputeCapabilityMajor) == properties.major);
-  CHECK(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) == static_cast<int>(properties.sharedMemPerBlockOptin));
+  CHECK(attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin) ==
+        static_cast<int>(properties.sharedMemPerBlockOptin));
   CHECK(attribute(cudaDevAttrConcurrentManagedAccess) == properties.concurrentManagedAccess);
   CHECK(attribute(cudaDevAttrMemoryPoolsSupported) == properties.memoryPoolsSupported);
   CHECK(attribute(cudaDevAttrNumaId) == properties.deviceNumaId);
@@ -141,7 +142,8 @@ TEST_CASE("a launch configuration is read where the real header has it") {
   cudaGraph_t graph = nullptr;
   const cudaGraphNode_t* dependencies = nullptr;
   size_t count = 0;
-  REQUIRE(cudaStreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, nullptr, &count) == cudaSuccess);
+  REQUIRE(cudaStreamGetCaptureInfo(stream, &status, &id, &graph, &dependencies, nullptr, &count) ==
+          cudaSuccess);
   CHECK(status == cudaStreamCaptureStatusActive);
   CHECK(count == 1);
   REQUIRE(cudaStreamEndCapture(stream, &graph) == cudaSuccess);

@@ -51,7 +51,8 @@ TEST_CASE("what is not supported says so once, and returns it") {
   const size_t first = result.output.find(line);
   CHECK(first != std::string::npos);
   CHECK(result.output.find(line, first + 1) == std::string::npos);
-  CHECK(run_test_in_child("[.unsupported]", {"SIMGPU_QUIET=1"}).output.find("not supported") == std::string::npos);
+  CHECK(run_test_in_child("[.unsupported]", {"SIMGPU_QUIET=1"}).output.find("not supported") ==
+        std::string::npos);
 }
 
 TEST_CASE("unsupported", "[.unsupported]") {
@@ -71,7 +72,9 @@ TEST_CASE("fault", "[.fault]") {
   TestStream stream;
   Gate gate;
   gate.close(stream);
-  const auto launch = [&stream] { return cudaLaunchKernel(nullptr, {1, 1, 1}, {32, 1, 1}, nullptr, 0, stream); };
+  const auto launch = [&stream] {
+    return cudaLaunchKernel(nullptr, {1, 1, 1}, {32, 1, 1}, nullptr, 0, stream);
+  };
   for (int i = 0; i < 4; ++i) CHECK(launch() == kSuccess);  // the fault is asynchronous
   gate.open();
   CHECK(cudaStreamSynchronize(stream) == kIllegalAddress);
@@ -80,7 +83,7 @@ TEST_CASE("fault", "[.fault]") {
   CHECK(launch() == kIllegalAddress);
   void* memory = nullptr;
   CHECK(cudaMalloc(&memory, 16) == kIllegalAddress);
-  CHECK(cudaSetDevice(1) == kSuccess);  // another device is not concerned
+  CHECK(cudaSetDevice(1) == kSuccess);           // another device is not concerned
   CHECK(cudaGetLastError() == kIllegalAddress);  // kept by the thread
   CHECK(cudaGetLastError() == kSuccess);
   CHECK(cudaMalloc(&memory, 16) == kSuccess);

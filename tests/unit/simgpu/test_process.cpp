@@ -17,7 +17,8 @@ namespace {
 
 size_t thread_count() {
   size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task")) count += entry.exists() ? 1 : 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task"))
+    count += entry.exists() ? 1 : 0;
   return count;
 }
 
@@ -55,7 +56,8 @@ TEST_CASE("nvml", "[.nvml]") {
   REQUIRE(cudaGetDeviceCount(&count) == kSuccess);
   REQUIRE(loaded());
   using Count = int (*)(unsigned*);
-  const Count nvml_count = reinterpret_cast<Count>(dlsym(dlopen("libnvidia-ml.so.1", RTLD_NOW), "nvmlDeviceGetCount_v2"));
+  const Count nvml_count =
+      reinterpret_cast<Count>(dlsym(dlopen("libnvidia-ml.so.1", RTLD_NOW), "nvmlDeviceGetCount_v2"));
   unsigned devices = 0;
   REQUIRE(nvml_count != nullptr);
   CHECK(nvml_count(&devices) == 0);

@@ -67,10 +67,12 @@ TEST_CASE("non-blocking streams do not wait for each other nor for the legacy st
   Gate gate;
   gate.close(held);
   int ran = 0;
-  REQUIRE(cudaLaunchHostFunc(other, [](void* flag) { *static_cast<int*>(flag) = 1; }, &ran) == kSuccess);
+  REQUIRE(cudaLaunchHostFunc(
+              other, [](void* flag) { *static_cast<int*>(flag) = 1; }, &ran) == kSuccess);
   REQUIRE(cudaStreamSynchronize(other) == kSuccess);
   CHECK(ran == 1);
-  REQUIRE(cudaLaunchHostFunc(nullptr, [](void* flag) { *static_cast<int*>(flag) = 2; }, &ran) == kSuccess);
+  REQUIRE(cudaLaunchHostFunc(
+              nullptr, [](void* flag) { *static_cast<int*>(flag) = 2; }, &ran) == kSuccess);
   REQUIRE(cudaStreamSynchronize(nullptr) == kSuccess);
   CHECK(ran == 2);
 }
@@ -81,9 +83,9 @@ TEST_CASE("blocking streams and the legacy stream take turns") {
   std::atomic<int> ran{0};
   const auto set = [](void* flag) { ++*static_cast<std::atomic<int>*>(flag); };
   gate.close(blocking);
-  REQUIRE(cudaLaunchHostFunc(nullptr, set, &ran) == kSuccess);   // behind the gate
+  REQUIRE(cudaLaunchHostFunc(nullptr, set, &ran) == kSuccess);  // behind the gate
   TestStream second(0);
-  REQUIRE(cudaLaunchHostFunc(second, set, &ran) == kSuccess);    // behind the legacy stream
+  REQUIRE(cudaLaunchHostFunc(second, set, &ran) == kSuccess);  // behind the legacy stream
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   CHECK(ran == 0);
   gate.open();
@@ -164,7 +166,8 @@ TEST_CASE("a destroyed stream finishes its work, and its handle is invalid") {
   Gate gate;
   std::atomic<int> ran{0};
   gate.close(stream);
-  cudaLaunchHostFunc(stream, [](void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }, &ran);
+  cudaLaunchHostFunc(
+      stream, [](void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }, &ran);
   REQUIRE(cudaStreamDestroy(stream) == kSuccess);
   CHECK(cudaStreamSynchronize(stream) == kInvalidHandle);
   CHECK(cudaStreamDestroy(stream) == kInvalidHandle);
@@ -172,6 +175,23 @@ TEST_CASE("a destroyed stream finishes its work, and its handle is invalid") {
   gate.open();
   for (int i = 0; i < 1000 && ran == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   CHECK(ran == 1);
+}
+
+TEST_CASE("the device waits for the work of a destroyed stream, too") {
+  Handle stream = nullptr;
+  REQUIRE(cudaStreamCreateWithFlags(&stream, kNonBlocking) == kSuccess);
+  Gate gate;
+  std::atomic<int> ran{0};
+  gate.close(stream);
+  cudaLaunchHostFunc(stream, [](void* flag) { *static_cast<std::atomic<int>*>(flag) = 1; }, &ran);
+  REQUIRE(cudaStreamDestroy(stream) == kSuccess);
+  std::thread opener([&gate] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    gate.open();
+  });
+  REQUIRE(cudaDeviceSynchronize() == kSuccess);
+  CHECK(ran == 1);
+  opener.join();
 }
 
 TEST_CASE("a full launch queue blocks the host") {
