@@ -151,6 +151,7 @@ Creation begin_creation(const flight::Writer& writer, const Plan& plan, resolve:
   creation.where = plan.where;
   flight::CommEntry* entry = creation.entry = writer.open_comm(&creation.index);
   if (!entry) return creation;
+  entry->state.store(CommState::kNone, std::memory_order_relaxed);  // not to be looked at before it is filled
   entry->origin = plan.origin;
   entry->id = plan.id;
   entry->nccl_hash = plan.nccl_hash;
@@ -162,6 +163,7 @@ Creation begin_creation(const flight::Writer& writer, const Plan& plan, resolve:
   entry->device = static_cast<std::uint32_t>(plan.device >= 0 ? plan.device : runtime::current_device());
   entry->site = rank::call_site(writer);
   std::uint64_t total;
+  entry->state.store(CommState::kCreating, std::memory_order_release);
   if (!runtime::device_memory(&entry->free_before, &total)) entry->free_before = flight::kUnknownBytes;
   return creation;
 }

@@ -3,9 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/rank/param.h"
 #include "interpose/resolve/elf.h"
 #include "interpose/resolve/loader.h"
 #include "interpose/runtime/log.h"
+
+DSHANG_PARAM(string, NCCL_LIB, "", "path or name of a library",
+             "the NCCL to load where the process has none; empty: libnccl.so.2");
 
 namespace dshang::interpose::resolve {
 namespace {
@@ -85,15 +89,14 @@ LibraryId any_object(const char* name) {
 bool load_nccl_once() {
   static std::atomic<bool> tried{false};
   if (tried.exchange(true)) return false;
-  const char* named = getenv("DSHANG_NCCL_LIB");
-  return load(named && *named ? named : "libnccl.so.2");
+  const char* named = param_NCCL_LIB.value();
+  return load(*named ? named : "libnccl.so.2");
 }
 
 LibraryId choose(Row row, const void* caller) {
   const char* name = info(row).name;
   Family family = info(row).family;
   if (accepted(next_in_scope(name))) return kNextInScope;
-  if (family == Family::kLibc) return any_object(name);
   LibraryId id = library_of(accepted(in_scope_of(caller, name)));
   if (id == kNoLibrary) id = loaded_under_usual_name(family, name);
   if (id == kNoLibrary) id = any_object(name);
@@ -130,6 +133,11 @@ void* in_library(Row row, LibraryId library) {
     // The global scope grows (dlopen RTLD_GLOBAL); a library does not.
     if (function || library != kNextInScope) slot.store(function ? function : kMissing, std::memory_order_release);
   }
+  return function > kMissing ? reinterpret_cast<void*>(function) : nullptr;
+}
+
+void* found_already(Row row, LibraryId library) {
+  std::uintptr_t function = functions[library][index(row)].load(std::memory_order_acquire);
   return function > kMissing ? reinterpret_cast<void*>(function) : nullptr;
 }
 

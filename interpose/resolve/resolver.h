@@ -35,6 +35,9 @@ Found by_caller(Row row, const void* caller);
 // The real function inside the library that by_caller() chose earlier; null = that library has none.
 void* in_library(Row row, LibraryId library);
 
+// The same where it was looked up before; null = it was not.  Async-signal-safe.
+void* found_already(Row row, LibraryId library);
+
 // Any function of a library by name, wrapped or not; null = none.  Not for the recorded path.
 void* named(LibraryId library, const char* name);
 

@@ -22,12 +22,20 @@ namespace {
   for (;;) syscall(SYS_exit_group, code);
 }
 
+// These functions are called in signal handlers and in children of fork() and vfork(), where the loader's lock must not be
+// taken: their real ones are looked up when the library is loaded.
+[[gnu::constructor]] void find_real_functions() {
+#define DSHANG_ROW(name, ...) resolve::in_library(Row::name, resolve::kNextInScope);
+#include "interpose/symbols/libc.def"
+#undef DSHANG_ROW
+}
+
 template <Row R, typename... P>
-[[noreturn]] void wrapped(const calls::Entry& here, P... p) {
+[[noreturn]] void wrapped(const calls::Entry&, P... p) {
   constexpr flight::EndingKind kKind = info(R).ending;
   int code = kKind == flight::EndingKind::kAbort ? SIGABRT : (0 + ... + p);
-  if (!runtime::disabled()) runtime::ending(kKind, code);
-  if (auto real = reinterpret_cast<void (*)(P...)>(resolve::by_caller(R, here.caller).function)) real(p...);
+  if (!runtime::disabled()) runtime::ending(kKind, kKind == flight::EndingKind::kExit ? code & 0xff : code);
+  if (void* real = resolve::found_already(R, resolve::kNextInScope)) reinterpret_cast<void (*)(P...)>(real)(p...);
   end_without_libc(kKind, code);
 }
 

@@ -152,3 +152,23 @@ TEST_CASE("errno passes through the wrappers of CUDA") {
   CHECK(errno == 42);
   errno = 0;
 }
+
+TEST_CASE("what NCCL allocates is noted, and the thread is said to be inside NCCL") {
+  Process p;
+  static Process* process;
+  process = &p;
+  p.nccl->on_call([](const char* name) {
+    if (std::string(name) != "ncclCommInitRank") return;
+    void* address = nullptr;
+    call_cudaMalloc(&address, Bytes{1});
+    std::uint32_t wanted = process->writer().string("ncclCommInitRank");
+    int inside = 0;
+    for (std::uint32_t i = 0; i < flight::kThreadEntries; ++i) {
+      inside += process->writer().thread_entry(i).inside.load() == wanted;
+    }
+    CHECK(inside == 1);
+  });
+  p.communicator();
+  REQUIRE(notes().size() == 1);
+  CHECK(notes()[0].what == "allocated");
+}
