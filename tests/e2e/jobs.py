@@ -45,10 +45,10 @@ class Job:
         self.log_path = os.path.join(self.folder, "log")
         env = {key: value for key, value in os.environ.items() if not key.startswith(("DSHANG_", "SIMGPU_", "LD_PRELOAD"))}
         env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
-        env.update(DSHANG_DIR=self.directory, SIMGPU_NUM=numerics, **settings)
+        env.update(DSHANG_DIR=self.directory, **settings)
         if not with_dshang:
             env["DSHANG_DISABLE"] = "1"
-        command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--", *command]
+        command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--", *command]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                             start_new_session=True, cwd=self.folder)
