@@ -19,11 +19,12 @@ struct Progress {
   double cpu_seconds = -1;            // -1 = unreadable
   std::int64_t read = -1, written = -1;
   bool stack_moved = false;
+  bool runnable = false;              // it wants a core, and gets none on a machine that has too much to do
   std::string innermost;              // user function of the newest stack: "a15.py:55 next_batch"
   std::string sleeping_in;            // wchan or system call
   std::vector<std::string> frames;
   bool advances() const {
-    return cpu_seconds >= kCpuShare * window || read + written >= static_cast<std::int64_t>(kIoBytes) || stack_moved;
+    return cpu_seconds >= kCpuShare * window || read + written >= static_cast<std::int64_t>(kIoBytes) || stack_moved || runnable;
   }
 };
 
@@ -96,6 +97,8 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
     if (oldest->read_bytes && newest.read_bytes) p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
     if (oldest->written_bytes && newest.written_bytes) p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
+    auto running = std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
+    p.runnable = 2 * running > &newest - oldest;
     p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
     if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
   }

@@ -129,7 +129,7 @@ class Collector {
   }
 
   Replay take() {
-    if (result_.job->processes.empty()) throw std::runtime_error("no flight file could be read" + first_remark());
+    if (result_.job->processes.empty()) throw std::runtime_error("no flight file could be read" + all_remarks());
     auto& moments = result_.moments;
     if (moments.empty()) moments.push_back(result_.job->journal.now_ns);
     std::sort(moments.begin(), moments.end());
@@ -192,7 +192,11 @@ class Collector {
     }
   }
 
-  std::string first_remark() const { return result_.remarks.empty() ? "" : ": " + result_.remarks.front(); }
+  std::string all_remarks() const {
+    std::string text;
+    for (const std::string& remark : result_.remarks) text += (text.empty() ? ": " : "; ") + remark;
+    return text;
+  }
 
   Replay result_{std::make_unique<job::Job>(), {}, {}};
   bool has_journal_ = false;

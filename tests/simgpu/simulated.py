@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("DSHANG_BUILD", HERE.parent.parent / "build")).resolve()
+BUILD = pathlib.Path(os.environ.get("TEST_BUILD", HERE.parent.parent / "build")).resolve()
 PROGRAMS = HERE / "programs"
 SCRIPTS = pathlib.Path(sys.executable).parent     # torchrun and deepspeed of this Python
 
