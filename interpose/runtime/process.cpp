@@ -8,6 +8,7 @@
 
 #include "core/rank/awake.h"
 #include "core/rank/base_libc.h"
+#include "core/rank/param.h"
 #include "core/rank/say.h"
 #include "core/rank/step_listener.h"
 #include "interpose/runtime/api.h"
@@ -17,6 +18,8 @@
 #include "interpose/runtime/marks.h"
 #include "interpose/runtime/memory.h"
 #include "interpose/runtime/poller.h"
+
+DSHANG_PARAM(bool, DISABLE, "0", "0|1", "1: every wrapper passes straight through");
 
 namespace dshang::interpose::runtime {
 
@@ -108,8 +111,7 @@ void wait_for_waking() {
 }
 
 [[gnu::constructor]] void loaded() {
-  const char* text = getenv("DSHANG_DISABLE");
-  if (text && strcmp(text, "1") == 0) runtime::disabled_slot.store(true, std::memory_order_relaxed);
+  if (param_DISABLE.value()) runtime::disabled_slot.store(true, std::memory_order_relaxed);
 }
 
 }  // namespace
