@@ -492,7 +492,7 @@ def test_cpu_time_and_state_are_in_the_journal(tmp_path):
         ranks[1].do("burn 3000")
         wait_for(lambda: len(lines(job, "sample")) > 10)
         used = [line["cpu"] for line in lines(job, "sample") if line["pid"] == ranks[1].pid]
-        assert used == sorted(used) and used[-1] - used[0] > 1
+        assert used == sorted(used) and used[-1] - used[0] > 0.3
         idle = [line for line in lines(job, "sample") if line["pid"] == ranks[0].pid]
         assert idle[-1]["cpu"] - idle[0]["cpu"] < 0.5 and idle[-1]["state"] == "S"
 
