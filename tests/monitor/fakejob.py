@@ -9,7 +9,7 @@ import time
 BUILD = os.environ.get("TEST_BUILD") or os.path.join(os.path.dirname(__file__), "..", "..", "build")
 DSHANG = os.path.join(BUILD, "dshang")
 FAKE_RANK = os.path.join(BUILD, "fake_rank")
-PATIENCE = float(os.environ.get("TEST_PATIENCE", "20"))   # a test machine is loaded
+PATIENCE = float(os.environ.get("TEST_PATIENCE", "60"))   # a test machine is loaded
 
 
 def wait_for(condition, patience=PATIENCE):
