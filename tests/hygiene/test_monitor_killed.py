@@ -1,0 +1,60 @@
+"""The monitor is killed again and again, at random moments: the job's result is unchanged."""
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
+BUILD = os.path.abspath(os.environ.get("TEST_BUILD", os.path.join(ROOT, "build")))
+SCENARIOS = os.path.join(ROOT, "tests", "scenarios")
+JOBS, MOMENTS = 10, 5     # 50 random moments in all; a rank that had to start it more often gives up, with one line
+
+
+def monitors(directory):
+    """Pids of the monitors that write into this directory."""
+    found, mine = [], b"DSHANG_DIR=" + os.fsencode(directory)
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if len(words) < 2 or words[1] != b"monitor" or not words[0].endswith(b"dshang"):
+                continue
+            with open(f"/proc/{entry}/environ", "rb") as file:
+                if mine in file.read().split(b"\0"):
+                    found.append(int(entry))
+        except OSError:
+            continue
+    return found
+
+
+def start(folder, seed):
+    env = {key: value for key, value in os.environ.items() if not key.startswith(("DSHANG_", "SCENARIO_", "LD_PRELOAD"))}
+    env.update(LD_PRELOAD=f"{BUILD}/libdshang.so {BUILD}/libsimcuda.so", PYTHONPATH=SCENARIOS, SCENARIO_DIR=str(folder),
+               SCENARIO_MARKERS="1", WORLD_SIZE="4", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(22000 + seed + os.getpid() % 20000),
+               DSHANG_DIR=str(folder / "dshang"))
+    log = open(folder / "log", "wb")
+    return [subprocess.Popen([sys.executable, os.path.join(SCENARIOS, "n10_memory_nearly_full_but_flat.py")], stdin=subprocess.DEVNULL,
+                             env=dict(env, RANK=str(r), LOCAL_RANK=str(r)), stdout=log, stderr=log) for r in range(4)]
+
+
+@pytest.mark.parametrize("seed", range(JOBS))
+def test_the_job_goes_on(tmp_path, seed):
+    choice, killed = random.Random(seed), 0
+    ranks = start(tmp_path, seed)
+    end = time.monotonic() + 60
+    while any(rank.poll() is None for rank in ranks) and time.monotonic() < end:
+        time.sleep(choice.uniform(0.02, 0.3))
+        for pid in monitors(tmp_path / "dshang"):
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+        if killed >= MOMENTS:
+            break
+    assert [rank.wait(timeout=60) for rank in ranks] == [0, 0, 0, 0], (tmp_path / "log").read_text(errors="replace")
+    assert killed >= MOMENTS, f"only {killed} monitors could be killed"
+    log = (tmp_path / "log").read_text(errors="replace")
+    assert len(log.splitlines()) < 40 and "HANG" not in log and "ERROR" not in log, log
