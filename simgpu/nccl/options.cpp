@@ -16,11 +16,17 @@
 namespace simgpu::nccl {
 namespace {
 
+// Bytes where 0 is a value of its own.
+size_t size_or_zero(const char* name) {
+  const char* value = getenv(name);
+  return value != nullptr && strcmp(value, "0") == 0 ? 0 : size_setting(name, 0, 1);
+}
+
 Options read_options() {
   Options read{};
   read.comm_bytes = static_cast<size_t>(integer_setting("SIMGPU_COMM_MB", 256, 0, 1 << 20)) << 20;
-  read.data_cap = size_setting("SIMNCCL_DATA_CAP", 0, 1);
-  read.mismatch_completes = size_setting("SIMNCCL_MISMATCH_COMPLETES", 0, 1);
+  read.data_cap = size_or_zero("SIMNCCL_DATA_CAP");
+  read.mismatch_completes = size_or_zero("SIMNCCL_MISMATCH_COMPLETES");
   read.version = static_cast<int>(integer_setting("SIMNCCL_VERSION", kVersion, 2000, std::numeric_limits<int>::max()));
   if (const char* oracle = getenv("SIMNCCL_ORACLE")) read.oracle = oracle;
   if (const char* fault = getenv("SIMNCCL_FAULT"); fault != nullptr && *fault != '\0') {
