@@ -83,8 +83,8 @@ void AttemptFiles::spool_flight(const std::vector<FlightCopy>& processes) {
 }
 
 void AttemptFiles::remove_spool() {
-  if (spool_.empty() || !kept_all_) return;
   std::error_code error;
+  if (spool_.empty() || (!kept_all_ && fs::exists(path_, error))) return;
   fs::remove_all(spool_, error);
   fs::remove(spool_note(), error);
   // Other attempts and jobs keep theirs: a directory that is not empty stays.

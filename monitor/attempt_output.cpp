@@ -192,8 +192,8 @@ void AttemptOutput::show(Attempt& attempt, std::uint64_t now) {
   if (!look_whether_made(attempt)) return;
   if (report_is_due_) write_report(attempt);
   if (attempt.has_news()) {
-    write_journal(attempt);
     copy_flight(attempt, false);
+    write_journal(attempt);  // last: the moment that it names can be looked at again from then on
   }
 }
 
