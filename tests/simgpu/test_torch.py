@@ -222,6 +222,22 @@ except RuntimeError as error:
     assert "simgpu: cudaIpcGetMemHandle is not supported" in lines and "CUDA error: operation not supported" in lines
 
 
+def test_nvml_sees_all_devices_and_their_use():
+    code = """
+import ctypes, torch
+nvml = ctypes.CDLL('libnvidia-ml.so.1')
+count, handle, memory, name = ctypes.c_uint(), ctypes.c_void_p(), (ctypes.c_ulonglong * 3)(), ctypes.create_string_buffer(96)
+print(nvml.nvmlInit_v2(), nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)), count.value)
+x = torch.empty(1 << 30, dtype=torch.uint8, device='cuda:0')
+nvml.nvmlDeviceGetHandleByPciBusId_v2(b'00000000:03:00.0', ctypes.byref(handle))
+nvml.nvmlDeviceGetMemoryInfo(handle, memory)
+nvml.nvmlDeviceGetName(handle, name, 96)
+print([n >> 30 for n in memory], name.value.decode())
+"""
+    assert output(code, ranks=4, CUDA_VISIBLE_DEVICES="2").splitlines() == [
+        "0 0 4", "[80, 79, 1] NVIDIA H100 80GB HBM3 (simulated)"]
+
+
 def test_data_loader_workers_live_beside_it():
     code = """
 import torch

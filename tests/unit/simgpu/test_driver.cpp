@@ -8,6 +8,9 @@
 
 using namespace simgpu;
 
+// Stands in front of the library's function of this name, as one of a library preloaded before it would.
+SIMGPU_API int cuDeviceGetPCIBusId(char*, int, int) { return 4711; }
+
 TEST_CASE("a thread has no context until it uses the runtime or sets one") {
   REQUIRE(cudaSetDevice(0) == kSuccess);
   Handle main_context = nullptr;
@@ -83,4 +86,13 @@ TEST_CASE("a driver function that does not exist is not found") {
   CHECK(function == nullptr);
   CHECK(status == 1);
   CHECK(cuGetProcAddress_v2("cuNoSuchThing", &function, 13000, 0, &status) == kNotFound);
+}
+
+TEST_CASE("a wrapper in front of the library is what a look-up by name gives") {
+  int status = -1;
+  void* function = nullptr;
+  REQUIRE(cudaGetDriverEntryPointByVersion("cuDeviceGetPCIBusId", &function, 13000, 0, &status) == kSuccess);
+  CHECK(function == reinterpret_cast<void*>(&cuDeviceGetPCIBusId));
+  REQUIRE(cuGetProcAddress_v2("cuDeviceGetPCIBusId", &function, 13000, 0, &status) == kSuccess);
+  CHECK(function == reinterpret_cast<void*>(&cuDeviceGetPCIBusId));
 }
