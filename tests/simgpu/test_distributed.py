@@ -30,7 +30,7 @@ def test_a_mismatch_ends_in_torchs_own_watchdog():
     began = time.monotonic()
     process = torchrun("mismatch.py", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="1000", TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC="1000")
     assert process.returncode != 0
-    assert len(said(process, "first call complete")) == 2
-    assert not said(process, "second call complete")
+    assert process.stdout.count("first call complete") == 2          # ranks may share a line
+    assert "second call complete" not in process.stdout
     assert re.search(r"Watchdog caught collective operation timeout.*OpType=ALLREDUCE", process.stdout), process.stdout
     assert time.monotonic() - began > 5
