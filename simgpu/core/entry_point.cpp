@@ -20,8 +20,15 @@ void* own_handle() {
   return kHandle;
 }
 
+// The program's global scope, in the loader's order. RTLD_DEFAULT would not do: to a library linked with
+// -Bsymbolic it gives its own functions first.
+void* program_handle() {
+  static void* const kHandle = dlopen(nullptr, RTLD_LAZY);
+  return kHandle;
+}
+
 void* look_up(const std::string& name) {
-  void* found = dlsym(RTLD_DEFAULT, name.c_str());
+  void* found = program_handle() != nullptr ? dlsym(program_handle(), name.c_str()) : nullptr;
   if (found == nullptr && own_handle() != nullptr) found = dlsym(own_handle(), name.c_str());
   return found;
 }
