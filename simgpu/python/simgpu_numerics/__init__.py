@@ -13,21 +13,18 @@ All files of the shim are in a directory named simgpu_python, so that its frames
 """
 from .settings import MODE
 
-_active = []
-
 
 def enable():
     """Called once, right after torch was imported."""
     import torch
     from . import backends
     backends.restrict(torch, MODE)
-    if MODE == "off" or _active:
+    if MODE == "off":
         return
     from .mode import Numerics
+    from .threads import cover
     if MODE == "small":
         from .small import evaluate
     else:
         from .integers import evaluate
-    mode = Numerics(evaluate, in_fsdp=MODE == "small")
-    mode.__enter__()
-    _active.append(mode)
+    cover(lambda: Numerics(evaluate, in_fsdp=MODE == "small"))

@@ -15,7 +15,7 @@
 
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::seconds(60);
 using Clock = std::chrono::steady_clock;
 
 struct Failure : std::runtime_error {

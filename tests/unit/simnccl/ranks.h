@@ -57,7 +57,7 @@ class Rank {
   void success(int result, const char* what) const;
 
   // Waits for the stream; false if it still has work after `milliseconds`.
-  static bool done(Stream stream, int milliseconds = 10000);
+  static bool done(Stream stream, int milliseconds = 40000);
   static void pause(int milliseconds);
 
   void set(int flag) const { board.flags[flag].fetch_add(1); }
@@ -76,7 +76,7 @@ class Rank {
 inline constexpr int kStuck = -1;
 
 // Exit status of every rank: 0, 1 (an expectation failed), minus the signal that ended it, or kStuck (killed after
-// 20 s). `environment` is NAME=value.
+// 60 s). `environment` is NAME=value.
 std::vector<int> run_ranks(int size, const std::function<void(Rank&)>& body,
                            const std::vector<std::string>& environment = {});
 

@@ -154,7 +154,7 @@ TEST_CASE("what is larger than the rings, in and out of place", "[values]") {
   CHECK(all_well(run_ranks(size, [](Rank& r) {
     const Comm comm = r.comm();
     const Stream stream = Rank::stream();
-    const size_t count = 700001;
+    const size_t count = 300001;
     std::vector<float> values(count);
     for (size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i % 1000 + r.rank);
     const Buffer buffer = device_copy(values);
