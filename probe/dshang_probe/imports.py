@@ -59,6 +59,8 @@ class ImportWatch:
             return
 
         def exec_module(module):
+            if module.__name__ != name:           # a loader that loads several modules
+                return original(module)
             try:
                 del loader.exec_module            # the instance's own attribute: the class has the real one
             except AttributeError:

@@ -1,7 +1,10 @@
 """Names as numbers: every text is handed to the native side once, every module is named once."""
 import weakref
 
-_WRAPPERS = ("module.", "_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module.")
+# Wrappers of a whole model, with what they hold; and the path components that wrappers of parts add.
+_HOLDERS = {"DistributedDataParallel": "module", "DataParallel": "module", "FullyShardedDataParallel": "module",
+            "OptimizedModule": "_orig_mod"}
+_ADDED = {"_orig_mod", "_fsdp_wrapped_module", "_checkpoint_wrapped_module"}
 _MOST_TEXTS = 20000
 _MOST_GATHERS = 4096
 
@@ -41,12 +44,8 @@ class Names:
     def add_model(self, model):
         """Names a model and all its parts.  A second model in the process has its class before its names."""
         root = model
-        while True:                   # DistributedDataParallel and the like: name what they hold
-            inner = getattr(root, "module", None) or getattr(root, "_orig_mod", None)
-            if inner is None or not hasattr(inner, "named_modules") or type(root).__name__ not in (
-                    "DistributedDataParallel", "FullyShardedDataParallel", "OptimizedModule", "DataParallel"):
-                break
-            root = inner
+        while type(root).__name__ in _HOLDERS:
+            root = getattr(root, _HOLDERS[type(root).__name__])
         if next(iter(root.parameters()), None) is None:
             self.add_unrecorded(root)             # a loss function
             return
@@ -55,8 +54,7 @@ class Names:
             self.models += 1
         prefix = type(root).__name__ + "." if self.models > 1 and known is None else ""
         for name, module in root.named_modules():
-            for wrapper in _WRAPPERS:
-                name = name.replace(wrapper, "")
+            name = ".".join(part for part in name.split(".") if part not in _ADDED)
             text = prefix + name if name else type(root).__name__
             # Without parameters there is nothing to gather or to reduce.
             empty = next(iter(module.parameters()), None) is None
@@ -78,10 +76,6 @@ class Names:
         except TypeError:
             return
         self.modules[key] = ModuleName(reference, self.intern(text) if text else 0, root)
-
-    def forget_modules(self):
-        self.modules.clear()
-        self.models = 0
 
     def add_gather(self, numbers, names):
         """(hash, number of a readable text) of sorted parameter ids; equal ids have equal hashes in every process."""

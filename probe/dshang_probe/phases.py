@@ -17,20 +17,24 @@ class Phases:
             return self.local.stack
 
     def push(self, name):
-        """Enters a phase; False: this thread is in it already, and there is nothing to pop."""
+        """Enters a phase; False: this thread is in it already, and there is nothing to pop.  Never raises."""
+        return bool(self.patches.guarded("phases", self._push, name))
+
+    def _push(self, name):
         stack = self.stack()
         if stack and stack[-1] == name:
             return False
-        stack.append(name)
         self.native.phase_push(self.names.intern(name))
+        stack.append(name)
         return True
 
     def pop(self, name):
-        """Leaves a phase, and those above it that nobody left (an exception passed by)."""
+        """Leaves a phase, and those above it that nobody left (an exception passed by).  Never raises."""
+        self.patches.guarded("phases", self._pop, name)
+
+    def _pop(self, name):
         stack = self.stack()
-        if name not in stack:
-            return
-        while stack:
+        while name in stack:
             top = stack.pop()
             self.native.phase_pop()
             if top == name:

@@ -1,4 +1,5 @@
 """The parts of the probe, each on its own."""
+import gc
 import sys
 import threading
 import types
@@ -24,6 +25,49 @@ def test_equal_texts_are_handed_over_once(probe, native):
 ])
 def test_ids_are_told_as_ranges(numbers, text):
     assert _gather_text(numbers, {7: "head", 1: "first", 3: "third"}) == text
+
+
+class Part:
+    """A module of torch, as far as naming goes."""
+
+    def __init__(self, **parts):
+        self.parts = parts
+
+    def named_modules(self, prefix=""):
+        yield prefix, self
+        for name, part in self.parts.items():
+            yield from part.named_modules(prefix + "." + name if prefix else name)
+
+    def parameters(self):
+        yield "weight"
+
+
+class DistributedDataParallel(Part):
+    module = property(lambda self: self.parts["module"])
+
+
+def test_modules_have_the_names_that_the_user_gave(probe, native):
+    inner = Part(submodule=Part(module=Part()), wrapped=Part(_fsdp_wrapped_module=Part(fc=Part())))
+    model = DistributedDataParallel(module=inner)
+    probe.names.add_model(model)
+
+    def named(module):
+        return native.texts[probe.names.of_module(module).id]
+    assert named(inner) == "Part" and named(model) == "" and probe.names.of_module(model).root
+    assert named(inner.parts["submodule"].parts["module"]) == "submodule.module"
+    assert named(inner.parts["wrapped"].parts["_fsdp_wrapped_module"].parts["fc"]) == "wrapped.fc"
+    second = Part(head=Part())
+    probe.names.add_model(second)
+    assert named(second.parts["head"]) == "Part.head"
+
+
+def test_a_module_that_is_gone_is_forgotten(probe):
+    model = Part(head=Part())
+    probe.names.add_model(model)
+    assert len(probe.names.modules) == 2
+    del model
+    gc.collect()
+    assert probe.names.modules == {}
 
 
 def test_equal_gathers_have_equal_hashes(probe):
@@ -161,6 +205,21 @@ def test_acts_when_a_module_has_been_imported(probe, on_path):
     assert seen == [1] and "exec_module" not in vars(watched_later.__spec__.loader)
     watch.when_imported("watched_later", lambda module: seen.append(2))
     assert seen == [1, 2]
+    watch.stop()
+
+
+def test_a_loader_of_several_modules_acts_once(probe, on_path):
+    import zipfile
+    with zipfile.ZipFile(on_path / "watched_zip.zip", "w") as archive:
+        archive.writestr("watched_one.py", "import watched_two\n")
+        archive.writestr("watched_two.py", "value = 2\n")
+    sys.path.insert(0, str(on_path / "watched_zip.zip"))
+    watch, seen = ImportWatch(probe.patches), []
+    watch.when_imported("watched_one", lambda module: seen.append(module.__name__))
+    watch.when_imported("watched_two", lambda module: seen.append(module.__name__))
+    watch.start()
+    import watched_one                                                 # noqa: F401
+    assert seen == ["watched_two", "watched_one"]
     watch.stop()
 
 
