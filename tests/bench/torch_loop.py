@@ -36,7 +36,11 @@ def measure(build, with_dshang, settings, port, bursts, calls):
         ranks = [subprocess.Popen([sys.executable, os.path.join(HERE, "all_reduce_loop.py"), str(bursts), str(calls)],
                                   env=dict(env, RANK=str(rank), LOCAL_RANK=str(rank)), stdout=subprocess.PIPE,
                                   stderr=subprocess.PIPE, text=True) for rank in range(2)]
-        outputs = [rank.communicate(timeout=180) for rank in ranks]
+        try:
+            outputs = [rank.communicate(timeout=600) for rank in ranks]
+        finally:
+            for rank in ranks:
+                rank.kill()
         for rank, (_, errors) in zip(ranks, outputs):
             if rank.returncode:
                 raise SystemExit(f"a rank ended with {rank.returncode}:\n{errors[-2000:]}")
