@@ -238,6 +238,22 @@ print([n >> 30 for n in memory], name.value.decode())
         "0 0 4", "[80, 79, 1] NVIDIA H100 80GB HBM3 (simulated)"]
 
 
+@pytest.mark.parametrize("numerics", ["int", "off"])
+def test_printing_takes_no_count_from_the_device(numerics):
+    # torch prints with the shim off: without care a kernel that did nothing would say how many elements there are.
+    code = """
+import torch
+for _ in range(10):
+    junk = [torch.randint(-2**62, 2**62, (50,)).cuda() for _ in range(5)]
+    del junk
+    text = str(torch.arange(3).cuda()) + str(torch.randn(2, 2, device='cuda')) + str(torch.rand(2000, device='cuda'))
+    assert text.startswith("tensor([0, 1, 2], device='cuda:0')") and len(text) < 1000, text
+print('printed')
+"""
+    process = python(code, numerics=numerics)
+    assert process.returncode == 0 and process.stdout.split() == ["printed"], process.stdout
+
+
 def test_data_loader_workers_live_beside_it():
     code = """
 import torch

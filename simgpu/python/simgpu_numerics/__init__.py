@@ -18,7 +18,9 @@ def enable():
     """Called once, right after torch was imported."""
     import torch
     from . import backends
+    from .printing import print_from_cpu
     backends.restrict(torch, MODE)
+    print_from_cpu(torch)
     if MODE == "off":
         return
     from .mode import Numerics
