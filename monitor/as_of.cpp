@@ -5,8 +5,8 @@
 namespace dshang::monitor {
 namespace {
 
-// The records up to the last one that is not later.  They are numbered in the order in which they were begun, so times
-// may be out of order by what two threads are apart.
+// The records up to the last one that is not later.  They are numbered in the order in which they were begun,
+// so times may be out of order by what two threads are apart.
 template <typename T, typename Time>
 job::Window<T> until(const job::Window<T>& all, std::uint64_t moment, Time time_of) {
   std::uint64_t end = all.end();
@@ -45,7 +45,8 @@ void restore_calls(const job::RankRecords& all, std::uint64_t moment, job::RankR
 
 void restore_comms(std::uint64_t moment, job::RankRecords* records) {
   auto later = [&](const job::Comm& comm) { return comm.begin_ns > moment; };
-  records->comms.erase(std::find_if(records->comms.begin(), records->comms.end(), later), records->comms.end());
+  records->comms.erase(std::find_if(records->comms.begin(), records->comms.end(), later),
+                       records->comms.end());
   for (job::Comm& comm : records->comms) {
     if (comm.end_ns > moment) {
       comm.end_ns = 0;
@@ -141,7 +142,8 @@ job::ProcessJournal as_of(const job::ProcessJournal& all, std::uint64_t moment) 
   job::ProcessJournal journal = all;
   if (journal.death && journal.death->time_ns > moment) journal.death.reset();
   auto later = [&](const job::HostSample& sample) { return sample.time_ns > moment; };
-  journal.samples.erase(std::find_if(journal.samples.begin(), journal.samples.end(), later), journal.samples.end());
+  journal.samples.erase(std::find_if(journal.samples.begin(), journal.samples.end(), later),
+                        journal.samples.end());
   return journal;
 }
 

@@ -12,7 +12,8 @@
 namespace dshang::monitor {
 namespace {
 
-// Process that a pidfd stands for, as seen from here (proc(5), fdinfo); 0 = it is no pidfd, or of a foreign namespace.
+// Process that a pidfd stands for, as seen from here (proc(5), fdinfo); 0 = it is no pidfd, or of a foreign
+// namespace.
 std::int32_t pid_of(const Descriptor& pidfd) {
   if (!pidfd) return 0;
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(pidfd.get()));

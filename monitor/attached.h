@@ -15,8 +15,8 @@
 namespace dshang::monitor {
 
 struct Attached {
-  Connection connection;   // closed once the process is gone or has closed its end
-  Descriptor pidfd;        // none on kernels without, and in foreign pid namespaces
+  Connection connection;                  // closed once the process is gone or has closed its end
+  Descriptor pidfd;                       // none on kernels without, and in foreign pid namespaces
   std::shared_ptr<const Mapping> memory;  // none while it has not registered again with a new monitor
   flight::Reader reader;
   job::LoadState load;
@@ -25,14 +25,15 @@ struct Attached {
   std::int32_t pid = 0;             // in the monitor's pid namespace, 0 = not visible
   std::uint64_t key = 0;            // the same whenever the process registers, unlike that of any other
   HostWatch watch{0};
-  std::uint64_t asked_ns = 0;       // when stacks were asked for
-  std::string file_name;            // of its flight file
+  std::uint64_t asked_ns = 0;  // when stacks were asked for
+  std::string file_name;       // of its flight file
 
   bool alive() const { return !process->journal.death.has_value(); }
-  std::int32_t rank() const;        // as a communicator of all ranks says, else as the environment says; -1 = none
+  std::int32_t rank() const;  // as a communicator of all ranks says, else as the environment says; -1 = none
 };
 
-// Takes over what a rank handed over.  Null with `why` set when it cannot be used; the connection stays the caller's then.
+// Takes over what a rank handed over.  Null with `why` set when it cannot be used; the connection stays the
+// caller's then.
 std::unique_ptr<Attached> attach(Connection& connection, Registration registration, std::string* why);
 
 // Whether the process still exists, for those without pidfd.

@@ -58,7 +58,8 @@ bool Attempt::is_over_for(const flight::Hello& hello) const {
   if (attached_.empty()) return false;
   if (hello.restart_count > restart_count_) return true;
   return hello.rank >= 0 && std::any_of(attached_.begin(), attached_.end(), [&](const auto& earlier) {
-           return !earlier->alive() && !earlier->process->records.provisional && earlier->rank() == hello.rank;
+           return !earlier->alive() && !earlier->process->records.provisional &&
+                  earlier->rank() == hello.rank;
          });
 }
 
@@ -142,7 +143,8 @@ void Attempt::analyse() {
 
 void Attempt::ask_for_stacks(std::uint64_t now) {
   for (std::size_t index : wants_stacks_) {
-    auto at = std::find_if(attached_.begin(), attached_.end(), [&](const auto& one) { return one->index == index; });
+    auto at = std::find_if(attached_.begin(), attached_.end(),
+                           [&](const auto& one) { return one->index == index; });
     if (at == attached_.end() || !(*at)->alive() || !(*at)->connection.socket) continue;
     Attached& attached = **at;
     if (attached.asked_ns != 0 && elapsed(attached.asked_ns, now) < kStacksEvery) continue;
@@ -176,7 +178,8 @@ std::string Attempt::whole_journal() const {
   std::string text = line_of_start(job_.journal);
   for (const auto& process : job_.processes) {
     text += line_of_attach(process->journal);
-    for (const job::HostSample& sample : process->journal.samples) text += line_of_sample(process->journal, sample);
+    for (const job::HostSample& sample : process->journal.samples)
+      text += line_of_sample(process->journal, sample);
     if (process->journal.death) text += line_of_death(process->journal);
   }
   for (std::uint64_t moment : moments_) text += job::line_of_time(moment);

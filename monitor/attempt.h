@@ -1,4 +1,5 @@
-// One attempt of the job: the processes that registered in it, what is known of them, and what follows from it.
+// One attempt of the job: the processes that registered in it, what is known of them, and what follows from
+// it.
 //
 // Threads: one at a time.
 #pragma once
@@ -23,9 +24,9 @@ class Attempt {
   // Goes on with what a monitor before this one left; its living processes will register again.
   Attempt(const Settings& settings, Replay left);
 
-  // Whether a process that says this of itself cannot be part of this attempt any more: the launcher counts a restart,
-  // or the process that had its rank is dead (contract section 2).  A dead process that never made a communicator has
-  // had no rank.
+  // Whether a process that says this of itself cannot be part of this attempt any more: the launcher counts a
+  // restart, or the process that had its rank is dead (contract section 2).  A dead process that never made a
+  // communicator has had no rank.
   bool is_over_for(const flight::Hello& hello) const;
   // Whether it belongs to an earlier attempt.
   bool is_too_late_for(const flight::Hello& hello) const { return hello.restart_count < restart_count_; }
@@ -50,8 +51,8 @@ class Attempt {
   // Asks processes for their stacks where the last analysis wanted them, each at most once in `kStacksEvery`.
   void ask_for_stacks(std::uint64_t now);
 
-  // Lines for flight/monitor.log since the last call; all of them again.  A line of time stands for every moment that
-  // replay.h has to look at.
+  // Lines for flight/monitor.log since the last call; all of them again.  A line of time stands for every
+  // moment that replay.h has to look at.
   std::string take_journal_lines();
   std::string whole_journal() const;
 

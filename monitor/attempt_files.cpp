@@ -29,32 +29,42 @@ std::string AttemptFiles::spool_note() const { return path_ + "/flight/spool." +
 
 void AttemptFiles::open_spool() {
   fs::path job = place_.spool, user = job.parent_path();
+  std::string spool = place_.spool + "/attempt-" + std::to_string(number_);
   make_private_directory(user);
   make_private_directory(job);
-  spool_ = place_.spool + "/attempt-" + std::to_string(number_);
-  make_private_directory(spool_);
-  keep_spooled();
+  make_private_directory(spool);
+  spool_ = spool;
   replace_file(spool_ + "/directory", path_ + "\n");
   replace_file(spool_note(), spool_ + "\n");
+  keep_spooled();
 }
 
 // The processes of these files may be gone; those that live will be copied anew.
 void AttemptFiles::keep_spooled() const {
   for (const auto& entry : fs::directory_iterator(spool_)) {
     if (entry.path().extension() != ".flight") continue;
-    fs::copy_file(entry.path(), fs::path(path_) / "flight" / entry.path().filename(), fs::copy_options::update_existing);
+    fs::copy_file(entry.path(), fs::path(path_) / "flight" / entry.path().filename(),
+                  fs::copy_options::update_existing);
   }
 }
 
-void AttemptFiles::append_journal(const std::string& lines) {
-  if (!spool_.empty()) append_to_file(spool_ + "/monitor.log", lines);
-  append_to_file(path_ + "/flight/monitor.log", lines);
+// One disk that fails does not keep the other from its copy.
+void AttemptFiles::to_both(const std::string& text,
+                           void (*write)(const std::string&, const std::string&)) const {
+  if (!spool_.empty()) {
+    try {
+      write(spool_ + "/monitor.log", text);
+    } catch (const DiskError&) {
+      write(path_ + "/flight/monitor.log", text);
+      throw;
+    }
+  }
+  write(path_ + "/flight/monitor.log", text);
 }
 
-void AttemptFiles::replace_journal(const std::string& all) {
-  if (!spool_.empty()) replace_file(spool_ + "/monitor.log", all);
-  replace_file(path_ + "/flight/monitor.log", all);
-}
+void AttemptFiles::append_journal(const std::string& lines) { to_both(lines, append_to_file); }
+
+void AttemptFiles::replace_journal(const std::string& all) { to_both(all, replace_file); }
 
 void AttemptFiles::write_report(const std::string& json, const std::string& text) {
   // The text first: who sees the new report.json finds what belongs to it.
@@ -65,7 +75,8 @@ void AttemptFiles::write_report(const std::string& json, const std::string& text
   }
 }
 
-void AttemptFiles::copy(const std::vector<FlightCopy>& processes, const std::string& directory, FlightFiles* files) {
+void AttemptFiles::copy(const std::vector<FlightCopy>& processes, const std::string& directory,
+                        FlightFiles* files) {
   for (const FlightCopy& process : processes) {
     auto [file, is_new] = files->try_emplace(process.name, directory + "/" + process.name);
     file->second.update(*process.memory);

@@ -1,4 +1,5 @@
-// The files of one attempt: <dir>/attempt-<n>/ and, while the job runs, the copy on node-local disk (contract section 2).
+// The files of one attempt: <dir>/attempt-<n>/ and, while the job runs, the copy on node-local disk (contract
+// section 2).
 //
 // Threads: create() and everything after it on one thread (the Worker's).
 // Failure: DiskError; what was not written is tried again at the next call where it makes sense.
@@ -26,18 +27,19 @@ class AttemptFiles {
     std::string directory;  // absolute; DSHANG_DIR, or <DSHANG_DIR>/node-<n> where rank 0 is on another node
     std::string spool;      // node-local: <temporary directory>/dshang-<uid>/<job>
     std::string host;
-    bool head = true;       // rank 0 is on this node: reports are called report.*, else node.*
+    bool head = true;  // rank 0 is on this node: reports are called report.*, else node.*
   };
 
-  // Makes <directory>/attempt-<n>/flight: n is `number`, where another monitor began that, or one more than the newest
-  // there is where that is 0.
+  // Makes <directory>/attempt-<n>/flight: n is `number`, where another monitor began that, or one more than
+  // the newest there is where that is 0.
   AttemptFiles(Place place, int number);
 
   int number() const { return number_; }
   const std::string& path() const { return path_; }
   const Place& place() const { return place_; }
 
-  // The node-local directory, and the file that names it.  Flight files that another monitor left there are kept.
+  // The node-local directory, and the file that names it.  Flight files that another monitor left there are
+  // kept.
   void open_spool();
   void append_journal(const std::string& lines);
   void replace_journal(const std::string& all);
@@ -52,6 +54,7 @@ class AttemptFiles {
  private:
   using FlightFiles = std::map<std::string, FlightFile>;
   void keep_spooled() const;
+  void to_both(const std::string& text, void (*write)(const std::string&, const std::string&)) const;
   void copy(const std::vector<FlightCopy>& processes, const std::string& directory, FlightFiles* files);
   std::string spool_note() const;
 

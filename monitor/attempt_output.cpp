@@ -62,8 +62,8 @@ void AttemptOutput::post(Task task) {
   });
 }
 
-// Rank 0 is here, or belongs here: launchers number the ranks of a node in a row, so that rank 0's node is the one on
-// which both numbers of a rank are equal.
+// Rank 0 is here, or belongs here: launchers number the ranks of a node in a row, so that rank 0's node is
+// the one on which both numbers of a rank are equal.
 AttemptFiles::Place AttemptOutput::place_for(const Attempt& attempt) const {
   AttemptFiles::Place place{settings_.directory, settings_.spool, settings_.host, true};
   if (has_rank_0(attempt)) return place;
@@ -128,7 +128,8 @@ bool AttemptOutput::look_whether_made(Attempt& attempt) {
   journal_bytes_ = journal.size();
   post([journal = std::move(journal)](AttemptFiles& files) { files.replace_journal(journal); });
   if (place_.head) {
-    job_output_.say(std::string(resumed_ ? "the monitor was started again; " : "") + "watching " + count_text(ranks_in(attempt), world_size_of(attempt)) + " on " + settings_.host +
+    job_output_.say(std::string(resumed_ ? "the monitor was started again; " : "") + "watching " +
+                    count_text(ranks_in(attempt), world_size_of(attempt)) + " on " + settings_.host +
                     ", files in " + directory);
   }
   if (report_is_due_) write_report(attempt);
@@ -198,7 +199,8 @@ void AttemptOutput::show(Attempt& attempt, std::uint64_t now) {
 }
 
 void AttemptOutput::finish(Attempt& attempt) {
-  bool worth_it = !attempt.report().findings.empty() || !all_provisional(attempt) || settings_.directory_given;
+  bool worth_it =
+      !attempt.report().findings.empty() || !all_provisional(attempt) || settings_.directory_given;
   if (state_ == State::kNotYet && worth_it && !attempt.attached().empty()) make(attempt);
   if (state_ == State::kMaking) making_.wait_for(std::chrono::seconds(1));
   if (!look_whether_made(attempt)) return;

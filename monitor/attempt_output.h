@@ -24,15 +24,15 @@ class AttemptOutput {
 
   // Goes on in the directory that another monitor made.
   void resume(const AttemptFiles::Place& place, int number);
-  // To be called at every round: makes the directory when all ranks are there or have had their time, says where it is,
-  // and writes the journal and the node-local copy.
+  // To be called at every round: makes the directory when all ranks are there or have had their time, says
+  // where it is, and writes the journal and the node-local copy.
   void round(Attempt& attempt, std::uint64_t now);
   // After an analysis: the block of text where there is news.
   void say_news(const Attempt& attempt) const;
   // After an analysis that changed the report: the files.
   void show(Attempt& attempt, std::uint64_t now);
-  // The last report and all files; afterwards the attempt gets no more of either.  Nothing is left of processes that
-  // never became ranks and ended well before the directory was made.
+  // The last report and all files; afterwards the attempt gets no more of either.  Nothing is left of
+  // processes that never became ranks and ended well before the directory was made.
   void finish(Attempt& attempt);
 
  private:

@@ -83,7 +83,7 @@ void make_directories(const std::string& path) {
 
 void make_private_directory(const std::string& path) {
   make_directory(path);
-  struct stat info{};
+  struct stat info {};
   if (lstat(path.c_str(), &info) != 0) throw DiskError(path, errno);
   if (!S_ISDIR(info.st_mode)) throw DiskError(path, ENOTDIR);
   if (info.st_uid != geteuid() || (info.st_mode & 077)) throw DiskError(path, EPERM);
@@ -133,7 +133,8 @@ void point_to_attempt(const std::string& link_directory, const std::string& name
   std::error_code error;
   std::string target = std::filesystem::read_symlink(link, error);
   if (!error && attempt_number(target) > attempt) return;
-  if (error && std::filesystem::is_directory(std::filesystem::symlink_status(link))) throw DiskError(link, EISDIR);
+  if (error && std::filesystem::is_directory(std::filesystem::symlink_status(link)))
+    throw DiskError(link, EISDIR);
   replace_link(link, std::string(kAttempt) + std::to_string(attempt) + "/" + name);
 }
 

@@ -34,7 +34,8 @@ std::string read_file(const std::string& path);
 // Highest <n> of the entries attempt-<n> in `directory`, 0 = none.
 int newest_attempt(const std::string& directory);
 
-// Makes <link_directory>/<name> point to attempt-<attempt>/<name> unless it already points to a later attempt's.
+// Makes <link_directory>/<name> point to attempt-<attempt>/<name> unless it already points to a later
+// attempt's.
 void point_to_attempt(const std::string& link_directory, const std::string& name, int attempt);
 
 }  // namespace dshang::monitor

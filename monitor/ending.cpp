@@ -51,7 +51,8 @@ std::optional<std::int32_t> reaped_status(int pidfd) {
 
 std::optional<std::int32_t> zombie_status(std::int32_t pid, std::uint64_t start_ticks) {
   auto stat = read_stat(process_path(pid));
-  if (!stat || stat->start_ticks != start_ticks || (stat->state != 'Z' && stat->state != 'X')) return std::nullopt;
+  if (!stat || stat->start_ticks != start_ticks || (stat->state != 'Z' && stat->state != 'X'))
+    return std::nullopt;
   return stat->exit_code;
 }
 
@@ -64,7 +65,8 @@ job::Death death_of(flight::EndingKind kind, std::int32_t code, std::optional<st
   } else if (zombie && (*zombie != 0 || !record)) {
     status = from_status(*zombie);
   }
-  if (record && (!status || (status->by_signal == record->by_signal && status->code == record->code))) return *record;
+  if (record && (!status || (status->by_signal == record->by_signal && status->code == record->code)))
+    return *record;
   return status.value_or(job::Death{});
 }
 

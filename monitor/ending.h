@@ -9,16 +9,17 @@
 
 namespace dshang::monitor {
 
-// The wait status that PIDFD_GET_INFO gives of a process that was reaped (Linux 6.15; include/uapi/linux/pidfd.h);
-// absent on older kernels and before the reap.
+// The wait status that PIDFD_GET_INFO gives of a process that was reaped (Linux 6.15;
+// include/uapi/linux/pidfd.h); absent on older kernels and before the reap.
 std::optional<std::int32_t> reaped_status(int pidfd);
 
-// The wait status in /proc/<pid>/stat while the process is a zombie.  The kernel writes 0 where it may not be read.
+// The wait status in /proc/<pid>/stat while the process is a zombie.  The kernel writes 0 where it may not be
+// read.
 std::optional<std::int32_t> zombie_status(std::int32_t pid, std::uint64_t start_ticks);
 
-// What follows from a record in flight memory and a wait status.  The wait status is the kernel's last word; a record
-// may have been left by a signal that the program survived.  A zombie's status 0 may mean "not readable" and yields
-// to a record.
+// What follows from a record in flight memory and a wait status.  The wait status is the kernel's last word;
+// a record may have been left by a signal that the program survived.  A zombie's status 0 may mean "not
+// readable" and yields to a record.
 job::Death death_of(flight::EndingKind kind, std::int32_t code, std::optional<std::int32_t> zombie,
                     std::optional<std::int32_t> reaped);
 

@@ -40,7 +40,7 @@ std::uint64_t hash_of(const unsigned char* block, std::size_t bytes) {
 void FlightFile::update(const Mapping& memory) {
   Descriptor file(open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   if (!file) throw DiskError(path_, errno);
-  struct stat info{};
+  struct stat info {};
   bool whole = fstat(file.get(), &info) == 0 && info.st_size == static_cast<off_t>(memory.size());
   if (hashes_.empty() || !whole) {  // new, or somebody cleaned the directory up
     if (ftruncate(file.get(), 0) != 0 || ftruncate(file.get(), static_cast<off_t>(memory.size())) != 0) {

@@ -1,7 +1,7 @@
 // A copy of a rank's flight memory in a file; later copies write only what changed.
 //
-// The rank goes on writing meanwhile.  A block is copied when two reads of it agree, so that no record in the file is
-// half of one and half of another, as long as the rank does not write that very block all the time.
+// The rank goes on writing meanwhile.  A block is copied when two reads of it agree, so that no record in the
+// file is half of one and half of another, as long as the rank does not write that very block all the time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ class FlightFile {
  public:
   explicit FlightFile(std::string path) : path_(std::move(path)) {}
 
-  // Brings the file up to date; creates it.  Throws DiskError; the next call then tries the same blocks again.
+  // Brings the file up to date; creates it.  Throws DiskError; the next call then tries the same blocks
+  // again.
   void update(const Mapping& memory);
   const std::string& path() const { return path_; }
 

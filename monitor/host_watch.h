@@ -1,7 +1,8 @@
 // Looks at one rank process from outside, again and again: CPU time and I/O of what works for the job in it.
 //
-// Counted are the threads that made calls or visits and the child processes; where no thread has made any yet, the
-// process without dshang's own threads.  The sums never fall: a thread or child that ends keeps what it had.
+// Counted are the threads that made calls or visits and the child processes; where no thread has made any
+// yet, the process without dshang's own threads.  The sums never fall: a thread or child that ends keeps what
+// it had.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,8 @@ namespace dshang::monitor {
 // A sum over parts that come and go.
 class GrowingSum {
  public:
-  // Brings a part up to `value`.  A part seen for the first time counts from `value` on when it is `old`, else from 0.
+  // Brings a part up to `value`.  A part seen for the first time counts from `value` on when it is `old`,
+  // else from 0.
   void part(std::uint64_t key, std::uint64_t value, bool old);
   void add(std::uint64_t amount) { total_ += amount; }
   // Ends a round; returns what the parts had that were not brought up to date in it.

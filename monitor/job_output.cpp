@@ -13,11 +13,12 @@ constexpr int kPatienceMs = 200;
 
 void woken(int) {}
 
-// Lets a write that blocks although poll() promised room (another process filled the pipe meanwhile) end by a signal.
+// Lets a write that blocks although poll() promised room (another process filled the pipe meanwhile) end by a
+// signal.
 class AlarmDuring {
  public:
   AlarmDuring() {
-    struct sigaction action{};
+    struct sigaction action {};
     action.sa_handler = woken;
     sigaction(SIGALRM, &action, &before_);
     itimerval timer{{0, 100000}, {0, kPatienceMs * 1000}};
@@ -30,7 +31,7 @@ class AlarmDuring {
   }
 
  private:
-  struct sigaction before_{};
+  struct sigaction before_ {};
 };
 
 bool write_once(int fd, std::string_view text) {

@@ -1,7 +1,7 @@
 // The job's stderr, for the monitor's few words.
 //
-// Every rank hands over a copy of its stderr; a copy is closed when its rank is gone, so that whoever reads the other
-// end sees the job end in time.  Words go to the copy of the lowest rank that is still there.
+// Every rank hands over a copy of its stderr; a copy is closed when its rank is gone, so that whoever reads
+// the other end sees the job end in time.  Words go to the copy of the lowest rank that is still there.
 //
 // Threads: one at a time.  A write never blocks for long: a reader that does not read loses the words.
 #pragma once

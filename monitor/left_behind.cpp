@@ -32,7 +32,8 @@ std::optional<LeftBehind> find_left_behind(const Settings& settings) {
                   !attempt.parent_path().filename().string().starts_with("node-")};
     left.replay = replay({attempt.string()});
     const auto& processes = left.replay.job->processes;
-    if (std::none_of(processes.begin(), processes.end(), [](const auto& one) { return lives(*one); })) return std::nullopt;
+    if (std::none_of(processes.begin(), processes.end(), [](const auto& one) { return lives(*one); }))
+      return std::nullopt;
     return left;
   } catch (const std::exception&) {
     return std::nullopt;  // then the job gets a new attempt

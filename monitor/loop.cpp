@@ -160,7 +160,8 @@ void Loop::end_attempt() {
 void Loop::hear_ranks() {
   auto hear = [](Attempt& attempt) {
     for (auto& one : attempt.attached()) {
-      if (one->connection.socket && drop_messages(one->connection) == Received::kClosed) one->connection.socket.reset();
+      if (one->connection.socket && drop_messages(one->connection) == Received::kClosed)
+        one->connection.socket.reset();
     }
   };
   if (attempt_) hear(*attempt_);
@@ -210,7 +211,8 @@ void Loop::analyse(std::uint64_t now, bool anyway) {
     attempt_->analyse();
     next_analysis_ns_ = now_ns() + attempt_->analysis_cost_ns() * kAnalysisShare;
   } catch (const std::exception& error) {
-    if (!analysis_failed_) job_output_.say(std::string("the analysis failed, the records are kept: ") + error.what());
+    if (!analysis_failed_)
+      job_output_.say(std::string("the analysis failed, the records are kept: ") + error.what());
     analysis_failed_ = true;
     return;
   }

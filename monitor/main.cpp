@@ -11,7 +11,8 @@ namespace {
 using dshang::monitor::cli::Run;
 
 int run(int argc, char** argv) {
-  CLI::App app("dshang: finds the rank, the call and the line at which a distributed training job stops", "dshang");
+  CLI::App app("dshang: finds the rank, the call and the line at which a distributed training job stops",
+               "dshang");
   app.set_version_flag("--version", std::string("dshang ") + dshang::job::kVersion);
   bool params = false;
   app.add_flag("--params", params, "list the environment variables");

@@ -15,13 +15,14 @@ constexpr std::size_t kLargest = std::size_t{1} << 30;
 }  // namespace
 
 std::shared_ptr<const Mapping> Mapping::map(const Descriptor& file, std::size_t bytes, std::string* why) {
-  struct stat info{};
+  struct stat info {};
   if (!file || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     *why = "no flight memory was handed over";
     return nullptr;
   }
   if (bytes == 0 || bytes > kLargest || info.st_size < static_cast<off_t>(bytes)) {
-    *why = "the flight memory has " + std::to_string(info.st_size) + " bytes, announced were " + std::to_string(bytes);
+    *why = "the flight memory has " + std::to_string(info.st_size) + " bytes, announced were " +
+           std::to_string(bytes);
     return nullptr;
   }
   int seals = fcntl(file.get(), F_GET_SEALS);

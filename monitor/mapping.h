@@ -11,8 +11,8 @@ namespace dshang::monitor {
 
 class Mapping {
  public:
-  // Null with `why` set when the descriptor is no memory object that can be mapped without risk: it must be sealed
-  // against shrinking, or an unlinked file (which only its own process can shrink).
+  // Null with `why` set when the descriptor is no memory object that can be mapped without risk: it must be
+  // sealed against shrinking, or an unlinked file (which only its own process can shrink).
   static std::shared_ptr<const Mapping> map(const Descriptor& file, std::size_t bytes, std::string* why);
   ~Mapping();
   Mapping(const Mapping&) = delete;

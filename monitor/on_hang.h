@@ -17,8 +17,8 @@ class OnHang {
  public:
   OnHang();
 
-  // To be called at every round; acts once an attempt, when the report of the hang is written, or 5 s later where the
-  // disk does not take it.
+  // To be called at every round; acts once an attempt, when the report of the hang is written, or 5 s later
+  // where the disk does not take it.
   //   fail           ends the job's ranks on this node: SIGTERM, 10 s later SIGKILL
   //   exec:<command> starts a shell command, with DSHANG_REPORT naming the directory of the report
   void round(const Attempt& attempt, const JobOutput& job_output, bool is_written, std::uint64_t now);

@@ -11,9 +11,9 @@ namespace dshang::monitor {
 struct ProcStat {
   char state = '?';
   std::int32_t parent = 0;
-  std::uint64_t cpu_ticks = 0;         // utime + stime
-  std::uint64_t reaped_ticks = 0;      // cutime + cstime
-  std::uint64_t start_ticks = 0;       // since boot
+  std::uint64_t cpu_ticks = 0;            // utime + stime
+  std::uint64_t reaped_ticks = 0;         // cutime + cstime
+  std::uint64_t start_ticks = 0;          // since boot
   std::optional<std::int32_t> exit_code;  // wait status; the kernel writes 0 where it may not be read
 };
 
@@ -27,8 +27,9 @@ std::string thread_path(std::int32_t pid, std::int32_t tid);
 std::optional<ProcStat> parse_stat(const std::string& text);
 std::optional<ProcStat> read_stat(const std::string& path);
 std::optional<ProcIo> read_io(const std::string& path);
-std::string read_wchan(const std::string& path);    // "" unknown, or running
-std::string read_syscall(const std::string& path);  // name of the system call the thread is in, "" unknown or none
+std::string read_wchan(const std::string& path);  // "" unknown, or running
+std::string read_syscall(
+    const std::string& path);  // name of the system call the thread is in, "" unknown or none
 
 // All processes with their parents.  One pass over /proc, so it is made once a round and not once a rank.
 class ProcessTable {

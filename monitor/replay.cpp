@@ -80,7 +80,8 @@ fs::path journal_file(const fs::path& folder) {
   fs::path best = folder / kJournal;
   std::error_code error;
   for (const fs::path& spool : spools_of(folder)) {
-    bool longer = !fs::exists(best, error) || fs::file_size(spool / kJournal, error) > fs::file_size(best, error);
+    bool longer =
+        !fs::exists(best, error) || fs::file_size(spool / kJournal, error) > fs::file_size(best, error);
     if (fs::exists(spool / kJournal, error) && longer) best = spool / kJournal;
   }
   return best;
@@ -112,7 +113,8 @@ class Collector {
       auto at = std::find_if(loaded.begin(), loaded.end(),
                              [&](const auto& one) { return one && same_process(one->records, seen); });
       if (at == loaded.end()) {
-        result_.remarks.push_back("process " + std::to_string(seen.pid) + " on " + journal.host + ": no flight file");
+        result_.remarks.push_back("process " + std::to_string(seen.pid) + " on " + journal.host +
+                                  ": no flight file");
         continue;
       }
       (*at)->journal = std::move(seen);
@@ -129,7 +131,8 @@ class Collector {
   }
 
   Replay take() {
-    if (result_.job->processes.empty()) throw std::runtime_error("no flight file could be read" + all_remarks());
+    if (result_.job->processes.empty())
+      throw std::runtime_error("no flight file could be read" + all_remarks());
     auto& moments = result_.moments;
     if (moments.empty()) moments.push_back(result_.job->journal.now_ns);
     std::sort(moments.begin(), moments.end());
@@ -147,7 +150,8 @@ class Collector {
       std::istringstream lines(whole);
       return job::read_journal(lines);
     } catch (const std::exception& error) {
-      result_.remarks.push_back(path.string() + ": " + error.what() + "; endings and host activity are not known");
+      result_.remarks.push_back(path.string() + ": " + error.what() +
+                                "; endings and host activity are not known");
       return {};
     }
   }
@@ -157,7 +161,8 @@ class Collector {
     std::string time = job::line_of_time(0);
     time.resize(time.find('0'));
     for (std::string line; std::getline(lines, line);) {
-      if (line.starts_with(time)) result_.moments.push_back(std::strtoull(line.c_str() + time.size(), nullptr, 10));
+      if (line.starts_with(time))
+        result_.moments.push_back(std::strtoull(line.c_str() + time.size(), nullptr, 10));
     }
   }
 

@@ -1,4 +1,5 @@
-// A job as its files tell it: flight files and journal, so that the same detectors say the same (contract section 2).
+// A job as its files tell it: flight files and journal, so that the same detectors say the same (contract
+// section 2).
 #pragma once
 
 #include <memory>
@@ -16,13 +17,14 @@ struct Replay {
   std::vector<std::string> remarks;    // what could not be read, for not_checked
 };
 
-// `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes make one
-// job.  Where the job still runs, or ended without its monitor, the node-local copy is read if it is on this machine.
-// Throws std::runtime_error when there is nothing to read.
+// `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes
+// make one job.  Where the job still runs, or ended without its monitor, the node-local copy is read if it is
+// on this machine. Throws std::runtime_error when there is nothing to read.
 Replay replay(const std::vector<std::string>& directories);
 
-// The report as it was when the job ended: the detectors look at each moment at which there was news, because ranks that
-// waited for each other may have been ended together afterwards.  `history` then knows what was found.
+// The report as it was when the job ended: the detectors look at each moment at which there was news, because
+// ranks that waited for each other may have been ended together afterwards.  `history` then knows what was
+// found.
 job::Report repeat(Replay& replay, job::FindingHistory* history);
 
 }  // namespace dshang::monitor

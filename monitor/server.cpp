@@ -37,7 +37,8 @@ bool Connection::send(flight::MessageKind kind, std::uint64_t number, const std:
   message.version = flight::kWireVersion;
   message.number = number;
   std::memcpy(message.text, text.data(), std::min(text.size(), sizeof message.text - 1));
-  return ::send(socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) == ssize_t{sizeof message};
+  return ::send(socket.get(), &message, sizeof message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+         ssize_t{sizeof message};
 }
 
 bool Server::listen(std::uint32_t uid, std::uint64_t job) {
@@ -46,7 +47,8 @@ bool Server::listen(std::uint32_t uid, std::uint64_t job) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   int length = flight::wire_address(address.sun_path + 1, sizeof address.sun_path - 1, uid, job);
-  socklen_t bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+  socklen_t bytes =
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) return false;
   if (::listen(socket.get(), SOMAXCONN) != 0) return false;
   socket_ = std::move(socket);

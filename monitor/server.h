@@ -1,4 +1,5 @@
-// The monitor's end of the wire (core/flight/wire.h): the abstract socket of a job and one connection a rank process.
+// The monitor's end of the wire (core/flight/wire.h): the abstract socket of a job and one connection a rank
+// process.
 //
 // Threads: one at a time.  Nothing here blocks.
 #pragma once
@@ -40,7 +41,8 @@ class Server {
   bool listen(std::uint32_t uid, std::uint64_t job);
   int descriptor() const { return socket_.get(); }
   bool listening() const { return static_cast<bool>(socket_); }
-  // Gives the address free; whoever is not accepted yet sees the connection reset and looks for another monitor.
+  // Gives the address free; whoever is not accepted yet sees the connection reset and looks for another
+  // monitor.
   void close() { socket_.reset(); }
   // A new connection, if there is one.
   std::optional<Connection> accept();
@@ -49,7 +51,8 @@ class Server {
   Descriptor socket_;
 };
 
-// Reads one message.  kMessage: a Hello with its descriptors is in `out`.  kBad: something else, said in `why`.
+// Reads one message.  kMessage: a Hello with its descriptors is in `out`.  kBad: something else, said in
+// `why`.
 Received receive_hello(const Connection& connection, Registration* out, std::string* why);
 
 // Reads and drops what a registered rank sends (it has nothing to say); kClosed when it has gone.

@@ -24,8 +24,9 @@ DSHANG_PARAM(seconds, PERSIST, "2", "0.1..3600",
 
 DSHANG_PARAM(seconds, STALL_AFTER, "30", "0.1..86400",
              "seconds without progress after which a judged finding may be made");
-DSHANG_PARAM(string, SITE_SKIP, "", "comma-separated file name endings",
-             "the user's own wrapper modules: the call site is the first frame outside torch, DeepSpeed and these");
+DSHANG_PARAM(
+    string, SITE_SKIP, "", "comma-separated file name endings",
+    "the user's own wrapper modules: the call site is the first frame outside torch, DeepSpeed and these");
 
 std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(seconds * 1e9); }
 

@@ -11,13 +11,13 @@ struct Settings {
   std::uint64_t job = 0;
   std::uint32_t user = 0;
   std::string host;
-  std::string directory;           // absolute; DSHANG_DIR, or <where it was started>/dshang-<job>-<time>
-  bool directory_given = false;    // by DSHANG_DIR
-  std::string spool;               // ${TMPDIR:-/tmp}/dshang-<uid>/<job>
-  std::uint64_t poll_ns = 0;       // DSHANG_POLL
-  std::uint64_t persist_ns = 0;    // DSHANG_PERSIST
+  std::string directory;                // absolute; DSHANG_DIR, or <where it was started>/dshang-<job>-<time>
+  bool directory_given = false;         // by DSHANG_DIR
+  std::string spool;                    // ${TMPDIR:-/tmp}/dshang-<uid>/<job>
+  std::uint64_t poll_ns = 0;            // DSHANG_POLL
+  std::uint64_t persist_ns = 0;         // DSHANG_PERSIST
   std::vector<std::string> parameters;  // all DSHANG_* as they are set, "NAME=value", sorted
-  std::int32_t node = -1;          // number of this node as the launcher gave it, -1 = not known
+  std::int32_t node = -1;               // number of this node as the launcher gave it, -1 = not known
 };
 
 // Reads environment, clock, host name and working directory of the process.

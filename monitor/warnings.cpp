@@ -20,7 +20,8 @@ constexpr std::string_view kTypes[] = {"bool", "integer", "seconds", "string", "
 // Whether what follows a magic is a descriptor: each text ends within its field, and the type is a known one.
 bool is_descriptor(const rank::ParamDescriptor& param) {
   auto ends = [](const auto& field) { return std::memchr(field, 0, sizeof field) != nullptr; };
-  if (!ends(param.type) || !ends(param.name) || !ends(param.fallback) || !ends(param.range) || !ends(param.text)) {
+  if (!ends(param.type) || !ends(param.name) || !ends(param.fallback) || !ends(param.range) ||
+      !ends(param.text)) {
     return false;
   }
   return std::find(std::begin(kTypes), std::end(kTypes), std::string_view(param.type)) != std::end(kTypes);
@@ -45,7 +46,8 @@ std::vector<rank::ParamDescriptor> all_params(const std::string& library) {
   collect("/proc/self/exe", &found);
   if (!library.empty()) collect(library, &found);
   auto name = [](const rank::ParamDescriptor& param) { return std::string_view(param.name); };
-  std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) { return name(a) < name(b); });
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const auto& a, const auto& b) { return name(a) < name(b); });
   auto equal = [&](const auto& a, const auto& b) { return name(a) == name(b); };
   found.erase(std::unique(found.begin(), found.end(), equal), found.end());
   return found;
@@ -87,7 +89,8 @@ std::vector<std::string> environment_warnings(const std::string& library) {
     std::size_t equals = line.find('=');
     if (!line.starts_with(kPrefix) || equals == std::string_view::npos) continue;
     std::string_view name = line.substr(kPrefix.size(), equals - kPrefix.size());
-    auto known = std::find_if(params.begin(), params.end(), [&](const auto& param) { return name == param.name; });
+    auto known =
+        std::find_if(params.begin(), params.end(), [&](const auto& param) { return name == param.name; });
     char complaint[512];
     if (known == params.end()) {
       warnings.push_back(unknown_name(name, params));
@@ -102,8 +105,8 @@ std::vector<std::string> environment_warnings(const std::string& library) {
 std::string params_text(const std::string& library) {
   std::string text;
   for (const rank::ParamDescriptor& param : all_params(library)) {
-    text += std::string(kPrefix) + param.name + "\n    " + param.text + "\n    " + param.type + " " + param.range +
-            "; default " + (*param.fallback ? param.fallback : "empty") + "\n";
+    text += std::string(kPrefix) + param.name + "\n    " + param.text + "\n    " + param.type + " " +
+            param.range + "; default " + (*param.fallback ? param.fallback : "empty") + "\n";
   }
   return text;
 }

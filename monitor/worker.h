@@ -1,5 +1,5 @@
-// A thread for everything that touches a disk: a network file system that hangs must not keep the monitor from seeing
-// ranks end and from closing the job's stderr.
+// A thread for everything that touches a disk: a network file system that hangs must not keep the monitor
+// from seeing ranks end and from closing the job's stderr.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// The verbs of the dshang program.  Each adds itself to the command line and says what to do when it is chosen.
+// The verbs of the dshang program.  Each adds itself to the command line and says what to do when it is
+// chosen.
 //
 // A command returns the exit status: 0, or 2 for input that it cannot use, with one line on stderr.
 #pragma once

@@ -20,7 +20,8 @@ void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), s
 int run(const Options& options) {
   Replay replayed = replay(options.directories);
   if (options.dump) {
-    for (const auto& process : replayed.job->processes) print(job::dump(process->records, replayed.job->names));
+    for (const auto& process : replayed.job->processes)
+      print(job::dump(process->records, replayed.job->names));
     return 0;
   }
   job::FindingHistory history;
@@ -34,7 +35,9 @@ int run(const Options& options) {
 void add_report(CLI::App& app, Run* chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* report = app.add_subcommand("report", "explain a job again, from its files");
-  report->add_option("DIR", options->directories, "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
+  report
+      ->add_option("DIR", options->directories,
+                   "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
       ->required();
   report->add_flag("--json", options->json, "as report.json");
   report->add_flag("--dump", options->dump, "the records themselves, readable");

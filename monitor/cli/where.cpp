@@ -57,7 +57,8 @@ void add_path(CLI::App& app, Run* chosen) {
   });
   path->add_subcommand("include", "the directory of dshang.h")->callback([chosen] {
     *chosen = [] {
-      return print_path(first_that_has({"include", "../include", "../include/dshang"}, "dshang.h"), "dshang.h");
+      return print_path(first_that_has({"include", "../include", "../include/dshang"}, "dshang.h"),
+                        "dshang.h");
     };
   });
 }

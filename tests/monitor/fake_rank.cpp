@@ -1,5 +1,5 @@
-// A rank process without training: writes flight memory, hands it to the monitor, and does what its standard input
-// says, one command a line:
+// A rank process without training: writes flight memory, hands it to the monitor, and does what its standard
+// input says, one command a line:
 //
 //   comm               the communicator of all ranks is ready
 //   call OP COUNT      a collective on it is entered, returns and is done
@@ -10,8 +10,8 @@
 //   signal N           raises a signal
 //   reconnect          closes the connection and registers again
 //
-// It answers "ok" to each, and says "welcome TEXT", "refused TEXT" or "no monitor" when it has registered, "stacks N" when
-// the monitor asks for them, "closed" when the monitor closes the connection.
+// It answers "ok" to each, and says "welcome TEXT", "refused TEXT" or "no monitor" when it has registered,
+// "stacks N" when the monitor asks for them, "closed" when the monitor closes the connection.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -81,7 +81,8 @@ class FakeRank {
       sockaddr_un address{};
       address.sun_family = AF_UNIX;
       int n = flight::wire_address(address.sun_path + 1, sizeof address.sun_path - 1, getuid(), options_.job);
-      socklen_t bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(n));
+      socklen_t bytes =
+          static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(n));
       if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), bytes) == 0) return greet();
       close(socket_);
       usleep(20000);
@@ -183,7 +184,8 @@ class FakeRank {
       writer_.header().step = number;
     } else if (verb == "burn") {
       words >> number;
-      std::uint64_t until = clock_of(CLOCK_PROCESS_CPUTIME_ID) + static_cast<std::uint64_t>(number) * 1000000u;
+      std::uint64_t until =
+          clock_of(CLOCK_PROCESS_CPUTIME_ID) + static_cast<std::uint64_t>(number) * 1000000u;
       while (clock_of(CLOCK_PROCESS_CPUTIME_ID) < until) {
       }
     } else if (verb == "record" || verb == "exit") {

@@ -1,7 +1,4 @@
-#include "catch.h"
-#include "monitor/attempt_files.h"
 #include "monitor/disk.h"
-#include "monitor/flight_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -11,6 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+
+#include "catch.h"
+#include "monitor/attempt_files.h"
+#include "monitor/flight_file.h"
 
 using namespace dshang::monitor;
 namespace fs = std::filesystem;
@@ -32,7 +33,7 @@ class Folder {
 };
 
 mode_t mode_of(const std::string& path) {
-  struct stat info{};
+  struct stat info {};
   REQUIRE(lstat(path.c_str(), &info) == 0);
   return info.st_mode & 0777;
 }
@@ -42,7 +43,8 @@ struct Memory {
     file.reset(memfd_create("unit", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     REQUIRE(ftruncate(file.get(), static_cast<off_t>(bytes)) == 0);
     fcntl(file.get(), F_ADD_SEALS, seals);
-    data = static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+    data =
+        static_cast<unsigned char*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
     size = bytes;
   }
   ~Memory() { munmap(data, size); }

@@ -1,11 +1,12 @@
-#include "catch.h"
 #include "monitor/ending.h"
-#include "monitor/proc.h"
 
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "catch.h"
+#include "monitor/proc.h"
 
 using namespace dshang;
 using namespace dshang::monitor;

@@ -1,4 +1,3 @@
-#include "catch.h"
 #include "monitor/job_output.h"
 
 #include <fcntl.h>
@@ -6,6 +5,8 @@
 
 #include <chrono>
 #include <string>
+
+#include "catch.h"
 
 using namespace dshang::monitor;
 
