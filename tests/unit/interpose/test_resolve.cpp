@@ -16,7 +16,7 @@ struct Ended {
 };
 
 Ended run(const std::string& program, const std::string& environment = "", const std::string& more_preload = "") {
-  std::string command = "env LD_PRELOAD='" TEST_PRELOAD " " + more_preload + "' FAKES='" TEST_FAKES "' LD_LIBRARY_PATH='" TEST_FAKES
+  std::string command = "env LD_PRELOAD='" TEST_PRELOAD_FIRST TEST_PRELOAD " " + more_preload + "' FAKES='" TEST_FAKES "' LD_LIBRARY_PATH='" TEST_FAKES
                         "' " + environment + " '" TEST_PROGRAMS "/" + program + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
