@@ -8,11 +8,12 @@ import time
 from rank import check, lib, problems, stacks
 
 end = time.monotonic() + float(sys.argv[1])
+stop = False
 
 
 def work(number):
     n = 0
-    while time.monotonic() < end and not problems:
+    while not stop and not problems:
         n += 1
         scope = {"check": check}
         source = "def f(n):\n" + "\n" * (n % 7) + "  return f(n - 1) if n else check('stress %d')\n" % number
@@ -24,7 +25,7 @@ def work(number):
 
 
 def short_lived():
-    while time.monotonic() < end:
+    while not stop:
         thread = threading.Thread(target=lambda: [check("short") for _ in range(3)])
         thread.start()
         thread.join()
@@ -34,10 +35,11 @@ threads = [threading.Thread(target=work, args=(i,)) for i in range(8)] + [thread
 for thread in threads:
     thread.start()
 requests = 0
-while time.monotonic() < end:
+while time.monotonic() < end or requests < 5:
     requests += 1
     lib.stacks(requests)
     time.sleep(0.01)
+stop = True
 for thread in threads:
     thread.join()
 print(json.dumps({"problems": problems[:3], "state": lib.python_state(), "requests": requests,
