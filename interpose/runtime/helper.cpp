@@ -10,6 +10,7 @@
 #include "core/rank/pyframes.h"
 #include "interpose/runtime/api.h"
 #include "interpose/runtime/log.h"
+#include "interpose/runtime/memory.h"
 #include "interpose/runtime/monitor_link.h"
 #include "interpose/runtime/not_intercepting.h"
 #include "interpose/runtime/process.h"
@@ -18,6 +19,7 @@ namespace dshang::interpose::helper {
 namespace {
 
 constexpr int kArmEvery = 100, kLookEvery = 1000;  // ms
+constexpr std::uint64_t kPeriod = 1000000000;        // ns
 
 MonitorLink link_to_monitor;
 
@@ -43,6 +45,7 @@ void* run(void*) {
   record_driver_version(writer);
   NotIntercepting not_intercepting(rank::now_ns());
   bool armed = false;
+  std::uint64_t next_period_ns = rank::now_ns() + kPeriod;
   for (;;) {
     int wait = link_to_monitor.advance(writer, rank::now_ns());
     int longest = armed ? kLookEvery : kArmEvery;
@@ -50,7 +53,12 @@ void* run(void*) {
     int ready = poll(&connection, 1, wait < longest ? wait : longest);
     if (ready > 0) link_to_monitor.receive(writer, rank::now_ns());
     if (!armed) armed = rank::arm_python(writer);
-    not_intercepting.look(rank::now_ns());
+    std::uint64_t now = rank::now_ns();
+    not_intercepting.look(now);
+    if (now >= next_period_ns) {
+      memory::memory_period();
+      next_period_ns = now + kPeriod;
+    }
   }
 }
 

@@ -25,11 +25,12 @@ MemoryLive asleep;
 std::atomic<MemoryLive*> target{&asleep};
 std::atomic<std::uint8_t> epoch{0};
 
-// Counts at the last step's end; one thread begins steps.
+// Counts when the last record was written; `closing` is held while one is.
 struct Totals {
   std::uint64_t allocations, frees, failures, retries;
 };
-Totals at_last_step;
+Totals at_last_record;
+std::atomic<bool> closing{false};
 
 // A request that failed on this thread and may be tried again.
 struct Refused {
@@ -138,12 +139,35 @@ void drop_handle(std::uint64_t handle) {
   }
 }
 
+void write_record(const flight::Writer& writer) {
+  settle();
+  MemoryLive& live = writer.header().memory;
+  auto record = writer.open_memory_step();
+  record->time_ns = rank::now_ns();
+  record->step = writer.header().step.load(std::memory_order_relaxed);
+  for (unsigned kind = 0; kind < kMemoryKinds; ++kind) {
+    record->live[kind] = live.bytes[kind].load(std::memory_order_relaxed);
+    record->peak[kind] = live.peak[kind].exchange(record->live[kind], std::memory_order_relaxed);
+  }
+  Totals now{live.allocations.load(std::memory_order_relaxed), live.frees.load(std::memory_order_relaxed),
+             live.failures.load(std::memory_order_relaxed), live.retries.load(std::memory_order_relaxed)};
+  record->allocations = now.allocations - at_last_record.allocations;
+  record->frees = now.frees - at_last_record.frees;
+  record->failures = now.failures - at_last_record.failures;
+  record->retries = now.retries - at_last_record.retries;
+  at_last_record = now;
+  record->reserved_peak = rank::take_reserved_peak();
+  record->allocated_peak = rank::take_allocated_peak();
+  record.complete();
+}
+
 }  // namespace
 
 void wake(const flight::Writer& writer) {
   MemoryLive& live = writer.header().memory;
   move_counters(live);
-  at_last_step = {};
+  at_last_record = {};
+  closing.store(false);
   target.store(&live, std::memory_order_release);
 }
 
@@ -166,27 +190,24 @@ void fall_asleep() {
 }
 
 void memory_step(std::int64_t) {
-  const flight::Writer* writer = runtime::recorder();
-  if (!writer) return;
-  settle();
-  MemoryLive& live = writer->header().memory;
-  auto record = writer->open_memory_step();
-  record->time_ns = rank::now_ns();
-  record->step = writer->header().step.load(std::memory_order_relaxed);
-  for (unsigned kind = 0; kind < kMemoryKinds; ++kind) {
-    record->live[kind] = live.bytes[kind].load(std::memory_order_relaxed);
-    record->peak[kind] = live.peak[kind].exchange(record->live[kind], std::memory_order_relaxed);
+  // The helper may be closing a period without step: then there is hardly anything to add to it.
+  if (const flight::Writer* writer = runtime::recorder(); writer && !closing.exchange(true)) {
+    write_record(*writer);
+    closing.store(false);
   }
-  Totals now{live.allocations.load(std::memory_order_relaxed), live.frees.load(std::memory_order_relaxed),
-             live.failures.load(std::memory_order_relaxed), live.retries.load(std::memory_order_relaxed)};
-  record->allocations = now.allocations - at_last_step.allocations;
-  record->frees = now.frees - at_last_step.frees;
-  record->failures = now.failures - at_last_step.failures;
-  record->retries = now.retries - at_last_step.retries;
-  at_last_step = now;
-  record->reserved_peak = rank::take_reserved_peak();
-  record->allocated_peak = rank::take_allocated_peak();
-  record.complete();
+}
+
+void memory_period() {
+  const flight::Writer* writer = runtime::recorder();
+  if (!writer || writer->header().step.load(std::memory_order_relaxed) != flight::kNoStep || closing.exchange(true)) {
+    return;
+  }
+  const MemoryLive& live = writer->header().memory;
+  bool anything = live.allocations.load(std::memory_order_relaxed) != at_last_record.allocations ||
+                  live.frees.load(std::memory_order_relaxed) != at_last_record.frees ||
+                  live.failures.load(std::memory_order_relaxed) != at_last_record.failures;
+  if (anything) write_record(*writer);
+  closing.store(false);
 }
 
 void physical_created(std::uint64_t handle, std::uint64_t bytes, bool on_device) {

@@ -23,6 +23,10 @@ void fall_asleep();
 // Called by begin_step() through rank::step_listener.
 void memory_step(std::int64_t new_step);
 
+// The same for a program that announces no steps: a record without step, where anything was allocated, freed or refused
+// since the last one.  Called by the helper thread once a second.
+void memory_period();
+
 // Device memory made by cuMemCreate: counted until the handle is released and every mapping of it is gone.
 void physical_created(std::uint64_t handle, std::uint64_t bytes, bool on_device);
 void physical_mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle);

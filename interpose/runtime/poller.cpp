@@ -1,5 +1,6 @@
 #include "interpose/runtime/poller.h"
 
+#include <stdio.h>
 #include <sys/prctl.h>
 
 #include "core/rank/base_libc.h"
@@ -149,11 +150,22 @@ bool enter_context(const driver::Functions& cuda, unsigned context) {
   return true;
 }
 
+// The CUDA version that the driver speaks, e.g. "13.0" (cuDriverGetVersion: 1000 * major + 10 * minor).
+void record_driver_version(const flight::Writer& writer) {
+  const driver::Functions* cuda = driver::functions();
+  int version;
+  if (!cuda || !cuda->driver_get_version || cuda->driver_get_version(&version) != driver::kSuccess) return;
+  char text[32];
+  snprintf(text, sizeof text, "%d.%d", version / 1000, version % 1000 / 10);
+  writer.fact("version.cuda_driver", text);
+}
+
 void* run(void*) {
   prctl(PR_SET_NAME, "dshang-poll");
   if (const flight::Writer* writer = runtime::recorder()) {
     std::uint32_t own = writer->thread(rank::kernel_thread_id());
     if (own < flight::kThreadEntries) writer->thread_entry(own).flags.fetch_or(flight::kThreadOwn);
+    record_driver_version(*writer);
   }
   unsigned pause = static_cast<unsigned>(param_GPU_POLL_MS.value());
   while (!is_stopping()) {

@@ -14,6 +14,7 @@ def test_calls_are_seen_to_finish(bench):
     flags = bench.image().call_flags()
     assert len(flags) == 5 and all(f & MARKED and f & STARTED and f & DONE for f in flags)
     assert bench.image().poll_ns > bench.image().start_ns and bench.image().poll_stuck_ns == 0
+    assert bench.image().facts()["version.cuda_driver"].count(".") == 1
 
 
 def test_a_call_behind_other_work_has_not_started(bench):

@@ -123,6 +123,22 @@ TEST_CASE("a step is closed with its own peak and counts") {
   CHECK(bench.step(2).reserved_peak == kUnknownBytes);
 }
 
+TEST_CASE("a program without steps gets records by time, where something happened") {
+  Bench bench;
+  memory::memory_period();
+  CHECK(bench.recorder.header().memory_step_head.load() == 0);
+  runtime::allocated(MemoryKind::kDevice, at(0x1000), 100);
+  memory::memory_period();
+  memory::memory_period();
+  CHECK(bench.recorder.header().memory_step_head.load() == 1);
+  CHECK(bench.step(0).step == kNoStep);
+  CHECK(bench.step(0).allocations == 1);
+  bench.recorder.header().step.store(0);
+  runtime::freed(MemoryKind::kDevice, at(0x1000));
+  memory::memory_period();
+  CHECK(bench.recorder.header().memory_step_head.load() == 1);
+}
+
 TEST_CASE("a failed request is recorded with what the device had left") {
   Bench bench;
   runtime::allocated(MemoryKind::kDevice, at(0x1000), 100);
