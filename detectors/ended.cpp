@@ -42,9 +42,14 @@ std::vector<Ended> endings(const JobView& view) {
 bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, const Ended& ended) {
   bool has_status = ended.death.known != job::EndingKnown::kNo && !ended.death.by_signal;
   if (has_status || victims_of(view, *ended.rank)) return false;
+  // The same way: a launcher that ends the rest after one rank was killed sends another signal.
+  auto same_way = [&](const Ended& other) {
+    if (ended.death.known == job::EndingKnown::kNo) return other.death.known == job::EndingKnown::kNo;
+    return other.death.by_signal && other.death.code == ended.death.code;
+  };
   return std::any_of(all.begin(), all.end(), [&](const Ended& other) {
     std::uint64_t apart = std::max(other.death.time_ns, ended.death.time_ns) - std::min(other.death.time_ns, ended.death.time_ns);
-    return other.rank != ended.rank && !other.normal() && apart <= kTogetherNs;
+    return other.rank != ended.rank && same_way(other) && apart <= kTogetherNs;
   });
 }
 

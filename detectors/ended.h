@@ -23,8 +23,8 @@ struct Ended {
 // By time of death.
 std::vector<Ended> endings(const JobView& view);
 
-// Whether it ended without a status of its own, together with another rank (within a second) and with nobody waiting:
-// the job was stopped from outside, whatever the signal was.
+// Whether it ended by a signal, or nobody knows how, together with another rank (within a second, the same way) and with
+// nobody waiting: the job was stopped from outside.
 bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, const Ended& ended);
 
 // Ranks that wait (or waited until they ended, later) in a call that the ended rank can no longer complete.
