@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 #include "core/rank/awake.h"
 
 namespace runtime_double {
 
 State state;
+std::mutex mutex;  // for what is appended to by several threads
 
 void fall_asleep() {
   if (interpose::runtime::recorder()) rank::fall_asleep();
@@ -35,7 +37,9 @@ void wake_up() {
 
 namespace dshang::interpose::runtime {
 
+using runtime_double::mutex;
 using runtime_double::state;
+using Guard = std::lock_guard<std::mutex>;
 
 std::atomic<const flight::Writer*> recorder_slot{nullptr};
 std::atomic<bool> disabled_slot{false};
@@ -48,12 +52,19 @@ void wake(WakeReason reason) {
 bool capturing(void* stream) { return state.capturing.count(stream) > 0; }
 
 Mark mark_start(const CallSpan& calls) {
+  Guard guard(mutex);
   Mark mark = state.marks.size() + 1;
   state.marks.push_back({calls, "start", mark});
   return mark;
 }
-void mark_end(const CallSpan& calls, Mark mark) { state.marks.push_back({calls, "end", mark}); }
-void mark_cancel(const CallSpan& calls, Mark mark) { state.marks.push_back({calls, "cancel", mark}); }
+void mark_end(const CallSpan& calls, Mark mark) {
+  Guard guard(mutex);
+  state.marks.push_back({calls, "end", mark});
+}
+void mark_cancel(const CallSpan& calls, Mark mark) {
+  Guard guard(mutex);
+  state.marks.push_back({calls, "cancel", mark});
+}
 void graph_launched() { ++state.graph_launches; }
 
 void allocated(flight::MemoryKind kind, const void* address, std::size_t bytes) {
@@ -70,6 +81,7 @@ void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int) {
   state.memory.push_back({"failed", kind, 0, bytes});
 }
 bool device_memory(std::uint64_t* free_bytes, std::uint64_t* total_bytes) {
+  Guard guard(mutex);
   *free_bytes = state.free_bytes;
   *total_bytes = 4000;
   state.free_bytes -= 100;

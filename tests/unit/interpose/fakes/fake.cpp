@@ -1,8 +1,10 @@
 // A fake libnccl.so.2 (FAKE_NCCL) or libcudart.so.13 (FAKE_CUDART), made from the same rows as the wrappers.
 #include "fake.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,18 +22,25 @@ struct FakeComm {
 };
 
 struct State {
-  int counts[kRows] = {};
+  std::atomic<int> counts[kRows] = {};
   int results[kRows] = {};
   bool sets_errno[kRows] = {};
   void (*hook)(const char*) = nullptr;
   bool nonblocking = false, early = false;
   int child_rank = 0, child_size = 2;
-  int depth = 0;
-  std::vector<std::pair<CommOut, Comm>> in_group, in_background;
+  std::vector<std::pair<CommOut, Comm>> in_background;
   std::uintptr_t next_address = 0, addresses = 0x10000;
-  int asked_too_early = 0, errno_seen = 0;
+  int asked_too_early = 0;
+  std::atomic<int> errno_seen = 0;
 };
 State state;
+
+// The group that is open on a thread.
+struct Group {
+  int depth = 0;
+  std::vector<std::pair<CommOut, Comm>> creations;
+};
+thread_local Group group;
 
 int row_named(const char* name) {
   for (unsigned row = 0; row < kRows; ++row) {
@@ -63,8 +72,8 @@ FakeComm& of(Comm comm) { return *reinterpret_cast<FakeComm*>(comm); }
 Result make(CommOut where, int rank, int size, Result result) {
   if (result != Result::kSuccess) return result;
   Comm comm = handle(rank, size, !state.nonblocking);
-  if (state.depth) {
-    state.in_group.emplace_back(where, comm);
+  if (group.depth) {
+    group.creations.emplace_back(where, comm);
   } else if (state.nonblocking) {
     state.in_background.emplace_back(where, comm);
     if (state.early) *where = comm;
@@ -124,21 +133,21 @@ Result extra<Row::ncclCommGetAsyncError>(Result, Comm, Result* error) {
 }
 template <>
 Result extra<Row::ncclGroupStart>(Result result) {
-  ++state.depth;
+  ++group.depth;
   return result;
 }
 template <>
 Result extra<Row::ncclGroupEnd>(Result result) {
-  if (--state.depth == 0) {
-    for (auto [where, comm] : state.in_group) *where = comm;
-    state.in_group.clear();
+  if (--group.depth == 0) {
+    for (auto [where, comm] : group.creations) *where = comm;
+    group.creations.clear();
   }
   return result;
 }
 template <>
 Result extra<Row::ncclGroupSimulateEnd>(Result result, void*) {
-  --state.depth;
-  state.in_group.clear();
+  --group.depth;
+  group.creations.clear();
   return result;
 }
 
@@ -195,10 +204,14 @@ CudaResult extra(CudaResult result, auto... p) {
 namespace {
 
 constexpr FakeControl kControl = {
-    [] { state = State{}; },
+    [] {
+      state.~State();
+      new (&state) State{};
+      group = Group{};
+    },
     [](const char* name) {
       int row = row_named(name);
-      return row < 0 ? -1 : state.counts[row];
+      return row < 0 ? -1 : state.counts[row].load();
     },
     [](const char* name, int result) { state.results[row_named(name)] = result; },
     [](void (*hook)(const char*)) { state.hook = hook; },
@@ -222,7 +235,7 @@ constexpr FakeControl kControl = {
     },
     [](std::uintptr_t address) { state.next_address = address; },
     [] { return state.asked_too_early; },
-    [] { return state.errno_seen; },
+    [] { return state.errno_seen.load(); },
 };
 
 }  // namespace
