@@ -13,7 +13,15 @@ std::string signal_name(int number) {
   return name ? "SIG" + std::string(name) : "signal " + std::to_string(number);
 }
 
-bool completes_without(const job::Member& ended, job::Seq k) { return ended.has(k) && job::is_done(ended.call(k)); }
+// Whether call k may complete although the rank is gone.  A call that it had made may have been finished without anybody
+// having seen it: one that ended normally waited for it; of one that was killed in it, time tells.
+bool completes_without(const JobView& view, const job::RankView& ended, const job::Member& member, job::Seq k) {
+  constexpr double kToFinish = 2;  // seconds
+  if (!member.has(k)) return false;
+  const job::Death& death = *ended.journal().death;
+  bool normal = death.known != job::EndingKnown::kNo && !death.by_signal && death.code == 0;
+  return job::is_done(member.call(k)) || normal || view.ago(death.time_ns) < kToFinish;
+}
 
 }  // namespace
 
@@ -68,7 +76,7 @@ std::optional<Victims> victims_of(const JobView& view, const job::RankView& ende
       const job::RankView& rank = view.ranks[member.process];
       if (&member == gone || (!rank.alive() && rank.journal().death->time_ns <= ended.journal().death->time_ns)) continue;
       for (const job::Call* call : member.calls) {
-        if (!job::waits_in(rank, *call) || completes_without(*gone, call->number)) continue;
+        if (!job::waits_in(rank, *call) || completes_without(view, ended, *gone, call->number)) continue;
         victims.ranks.push_back(member.rank);
         if (!victims.call || call->number < victims.call) victims.call = call->number;
         victims.until_ns = std::max(victims.until_ns, rank.alive() ? view.now_ns() : rank.journal().death->time_ns);
