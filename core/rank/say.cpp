@@ -20,7 +20,8 @@ void say(const char* format, ...) {
   size_t length = strlen(line);
   line[length] = '\n';
   pollfd ready{STDERR_FILENO, POLLOUT, 0};
-  if (poll(&ready, 1, 0) == 1 && (ready.revents & POLLOUT)) {
+  // A pipe whose reader is gone (POLLERR) would send SIGPIPE to the host.
+  if (poll(&ready, 1, 0) == 1 && ready.revents == POLLOUT) {
     ssize_t written = write(STDERR_FILENO, line, length + 1);
     static_cast<void>(written);
   }

@@ -26,6 +26,7 @@ std::atomic<MemUnmap> real_unmap;
 
 int mem_create(unsigned long long* handle, std::size_t bytes, const AllocationProperties* properties,
                unsigned long long flags) {
+  if (!recorder()) wake(WakeReason::kAllocation);
   int result = real_create.load(std::memory_order_acquire)(handle, bytes, properties, flags);
   bool on_device = properties && properties->location_type == kLocationDevice;
   if (result == driver::kSuccess) {

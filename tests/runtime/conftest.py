@@ -51,11 +51,11 @@ class Bench:
                 env.pop(name, None)
         return env
 
-    def start(self, program, preload=True, stderr=subprocess.PIPE, **environment):
+    def start(self, program, preload=True, stderr=subprocess.PIPE, stdin=None, **environment):
         file = self.folder / ("program%d.py" % len(self.started))
         file.write_text("from little import *\n" + textwrap.dedent(program))
         rank = subprocess.Popen([sys.executable, str(file)], env=self.environment(preload, **environment), text=True,
-                                stdout=subprocess.PIPE, stderr=stderr, cwd=self.folder)
+                                stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, cwd=self.folder)
         self.started.append(rank)
         return rank
 

@@ -1,4 +1,6 @@
 """GPU progress and memory as a rank records them, on the simulated GPU."""
+import subprocess
+
 from flight_image import DONE, MARKED, STARTED, UNKNOWN
 
 OUT_OF_MEMORY = 2
@@ -32,12 +34,16 @@ def test_a_call_behind_other_work_has_not_started(bench):
         process.cudaStreamSynchronize(s)
         time.sleep(0.2)
         print("released", flush=True)
-    """)
-    # The rank reads no stdin here: it is released by closing it.
+        input()
+    """, stdin=subprocess.PIPE)
     assert rank.stdout.readline() == "held\n"
     flags, = bench.image(rank.pid).call_flags()
     assert flags & MARKED and not flags & (STARTED | DONE | UNKNOWN)
-    rank.kill()
+    rank.stdin.write("\n")
+    rank.stdin.flush()
+    assert rank.stdout.readline() == "released\n"
+    bench.wait(lambda: bench.image(rank.pid).call_flags()[0] & DONE)
+    rank.communicate("\n", timeout=60)
 
 
 def test_marks_switched_off(bench):

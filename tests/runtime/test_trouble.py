@@ -122,3 +122,19 @@ def test_another_user_at_the_address_gets_nothing(bench):
     """)
     assert out == "0\n"
     assert "another user" in err
+
+
+def test_a_stderr_whose_reader_is_gone_sends_no_signal(bench):
+    rank = bench.start("""
+        import signal
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        import resource
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        input()
+        process.cudaSetDevice(0)            # has something to say, on this thread
+        print("fine")
+    """, stdin=subprocess.PIPE)
+    rank.stderr.close()
+    rank.stderr = None
+    out, _ = rank.communicate("go\n", timeout=60)
+    assert (rank.returncode, out) == (0, "fine\n")

@@ -12,7 +12,7 @@ std::uint32_t op_count() { return 1; }
 void woke(const flight::Writer&) {}
 bool is_own_address(const void*) { return false; }
 void* real_function(const char*) { return nullptr; }
-bool nccl_seen() { return true; }
+bool nccl_seen() { return fakes::nccl_was_seen; }
 
 }  // namespace dshang::interpose::wrappers
 
