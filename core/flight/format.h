@@ -187,7 +187,9 @@ struct MemoryLive {
   std::atomic<std::uint64_t> untracked;                // allocations the ledger had no room for
 };
 
-struct MemoryStep {             // written when the next step begins
+// Written when the next step begins: peaks and counts are those of this step.  In a program that announces no steps, once
+// a second in which something was allocated, freed or refused; `step` is then kNoStep.
+struct MemoryStep {
   Stamp stamp;
   std::uint64_t time_ns;
   std::int64_t step;
