@@ -13,8 +13,8 @@ void publish_depth(const flight::Writer* writer, const Group& group) {
   if (entry) entry->group_depth.store(group.depth, std::memory_order_relaxed);
 }
 
-// Calls `body(n, record)` for the group's calls that NCCL has not rejected already, newest first: numbers are given back in
-// the opposite order in which they were taken.
+// Calls `body(n, record)` for the group's calls that NCCL has not rejected already, newest first: numbers are given
+// back in the opposite order in which they were taken.
 template <typename Body>
 void for_each_call(const flight::Writer& writer, const Group& group, Body body) {
   if (!group.count) return;

@@ -32,7 +32,8 @@ Counter* counter_of(std::uint64_t key) {
   return nullptr;
 }
 
-std::atomic<std::uint64_t>* count_of(const flight::Writer& writer, std::uint32_t comm, std::uint8_t op, std::int32_t peer) {
+std::atomic<std::uint64_t>* count_of(const flight::Writer& writer, std::uint32_t comm, std::uint8_t op,
+                                     std::int32_t peer) {
   if (comm == kNoComm) return nullptr;
   std::uint32_t traits = kOpTable.ops[op].traits;
   if (traits & flight::kOpCollective) return &writer.comm(comm).calls;

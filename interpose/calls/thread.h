@@ -41,8 +41,8 @@ extern std::atomic<std::uint32_t> wakings;
 // Marks the calling thread as inside a wrapper for as long as it lives.  nested(): inside another one already, so that
 // the call comes from the real library and passes straight through.
 //
-// An exception may unwind the outer wrapper, which has no cleanup (libdshang.so carries no unwinder).  The mark it leaves
-// behind is recognised by the stack, which has shrunk since, or by a caller that cannot be inside itself.
+// An exception may unwind the outer wrapper, which has no cleanup (libdshang.so carries no unwinder).  The mark it
+// leaves behind is recognised by the stack, which has shrunk since, or by a caller that cannot be inside itself.
 class Entered {
  public:
   Entered(Entry& entry, const void* frame, const void* caller) : entry_(entry) {

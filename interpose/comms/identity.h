@@ -9,8 +9,8 @@
 
 namespace dshang::interpose::comms {
 
-// ncclCommInitRank: the unique id and the size.  `repeat`: how many communicators this process made before with the same
-// id, size and rank (NCCL_COMM_ID makes all ids equal).
+// ncclCommInitRank: the unique id and the size.  `repeat`: how many communicators this process made before with the
+// same id, size and rank (NCCL_COMM_ID makes all ids equal).
 std::uint64_t init_id(const abi::UniqueId& unique_id, int size, std::uint32_t repeat);
 
 // What NCCL calls commHash: DJB2a over the 128 bytes (nccl: src/misc/utils.cc, getHash).

@@ -57,7 +57,8 @@ void note_position(const flight::Writer& writer, const flight::CommEntry& entry)
   __atomic_store_n(&header.provisional, 0u, __ATOMIC_RELAXED);
   std::uint32_t none = 0;
   if (entry.origin != flight::CommOrigin::kInitAll && entry.size == header.world_size && entry.rank >= 0) {
-    header.world_rank.compare_exchange_strong(none, static_cast<std::uint32_t>(entry.rank) + 1, std::memory_order_relaxed);
+    auto own = static_cast<std::uint32_t>(entry.rank) + 1;
+    header.world_rank.compare_exchange_strong(none, own, std::memory_order_relaxed);
   }
 }
 
@@ -106,7 +107,8 @@ bool take_from_background(const flight::Writer& writer, Comm comm) {
     std::uint32_t state = Waiting::kBackground;
     if (slot.state.load(std::memory_order_acquire) != state) continue;
     Comm found = nullptr;
-    if (!memory.read(reinterpret_cast<std::uintptr_t>(slot.creation.where), &found, sizeof found) || found != comm) continue;
+    auto where = reinterpret_cast<std::uintptr_t>(slot.creation.where);
+    if (!memory.read(where, &found, sizeof found) || found != comm) continue;
     if (!slot.state.compare_exchange_strong(state, Waiting::kClaimed, std::memory_order_acquire)) continue;
     handle_known(writer, slot.creation, comm, true);
     slot.state.store(Waiting::kFree, std::memory_order_release);

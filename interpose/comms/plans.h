@@ -1,9 +1,9 @@
-// What each function that makes a communicator is asked for: the handlers that the rows of nccl.def of the kinds kCreate and
-// kDerive need besides the row.  A new such row does not compile without its plan here.
+// What each function that makes a communicator is asked for: the handlers that the rows of nccl.def of the kinds
+// kCreate and kDerive need besides the row.  A new such row does not compile without its plan here.
 //
 // plan(row, writer, i, arguments...) of kCreate: the i-th of planned(row, arguments...) communicators.
-// plan(row, parent id, ordinal, arguments...) of kDerive: `ordinal` is the number of this call among the parent's of its
-// op, from 1.
+// plan(row, parent id, ordinal, arguments...) of kDerive: `ordinal` is the number of this call among the parent's of
+// its op, from 1.
 #pragma once
 
 #include "interpose/comms/identity.h"
@@ -69,8 +69,8 @@ inline Plan plan(RowTag<Row::ncclCommShrink>, std::uint64_t parent, std::uint64_
   return plan;
 }
 
-// New ranks pass no parent, old ones no unique id (but the root, which has both): who reads the entries joins them through
-// the root's, by parent and ordinal.
+// New ranks pass no parent, old ones no unique id (but the root, which has both): who reads the entries joins them
+// through the root's, by parent and ordinal.
 inline Plan plan(RowTag<Row::ncclCommGrow>, std::uint64_t parent, std::uint64_t ordinal, abi::Comm, int size,
                  const abi::UniqueId* unique_id, int rank, abi::CommOut where, abi::Config) {
   Plan plan;

@@ -1,8 +1,8 @@
 // The live communicators of this process by their handle.
 //
-// Threads: find() by any thread, without a lock; add(), remove() and forget_all() take a spin lock and are for creation and
-// the end of a communicator.  An entry stays valid until its communicator is removed; using a communicator that another
-// thread destroys is the host's mistake, and gives a stale but mapped entry.
+// Threads: find() by any thread, without a lock; add(), remove() and forget_all() take a spin lock and are for
+// creation and the end of a communicator.  An entry stays valid until its communicator is removed; using a
+// communicator that another thread destroys is the host's mistake, and gives a stale but mapped entry.
 // Limits: kLive communicators at a time; more are not found (their calls are recorded without a communicator).
 #pragma once
 

@@ -8,7 +8,9 @@ namespace dshang::interpose::resolve {
 namespace {
 
 // glibc relocates the addresses in the dynamic section of most objects in place, but not in read-only ones (vdso).
-std::uintptr_t absolute(std::uintptr_t address, std::uintptr_t base) { return address < base ? address + base : address; }
+std::uintptr_t absolute(std::uintptr_t address, std::uintptr_t base) {
+  return address < base ? address + base : address;
+}
 
 bool read_object(const dl_phdr_info& info, Object* object) {
   *object = Object{};

@@ -158,7 +158,8 @@ Found by_caller(Row row, const void* caller) {
 }
 
 void* named(LibraryId library, const char* name) {
-  return library < kLibraries ? find(library, strncmp(name, "nccl", 4) == 0 ? Family::kNccl : Family::kCuda, name) : nullptr;
+  Family family = strncmp(name, "nccl", 4) == 0 ? Family::kNccl : Family::kCuda;
+  return library < kLibraries ? find(library, family, name) : nullptr;
 }
 
 void* anywhere(const char* name) {

@@ -1,4 +1,5 @@
-# dshang_declared_rows(<def file> <header> <output>): writes DSHANG_DECLARED(name) for each row that the header declares.
+# dshang_declared_rows(<def file> <header> <output>): writes DSHANG_DECLARED(name) for each row that the header
+# declares.
 function(dshang_declared_rows def header output)
   set(text "")
   file(READ ${header} declarations)

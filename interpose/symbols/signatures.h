@@ -28,6 +28,7 @@ struct Alike<R1 (*)(P1...), R2 (*)(P2...)>
     : std::bool_constant<passed_alike<R1, R2>() && (passed_alike<P1, P2>() && ...)> {};
 
 #define DSHANG_DECLARED(name) \
-  static_assert(Alike<SignatureOf<Row::name>, decltype(&::name)>::value, "the row of " #name " is not what the header says");
+  static_assert(Alike<SignatureOf<Row::name>, decltype(&::name)>::value, \
+                "the row of " #name " is not what the header says");
 
 }  // namespace dshang::interpose

@@ -1,4 +1,5 @@
-// The rows of cuda.def against the CUDA runtime's header; cuda_declared.inc (signatures.cmake) lists those that it declares.
+// The rows of cuda.def against the CUDA runtime's header; cuda_declared.inc (signatures.cmake) lists those that it
+// declares.
 #include <cuda_runtime_api.h>
 
 #include "interpose/symbols/signatures.h"

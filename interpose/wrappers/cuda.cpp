@@ -12,8 +12,8 @@ using runtime::WakeReason;
 
 constexpr CudaResult kNoFunction = CudaResult::kNotSupported;
 
-// Says for as long as it lives which function this thread is in: cudaFree and its like wait for the device.  A thread that is
-// inside NCCL, which allocates too, is said to be there.
+// Says for as long as it lives which function this thread is in: cudaFree and its like wait for the device.  A
+// thread that is inside NCCL, which allocates too, is said to be there.
 class Inside {
  public:
   Inside(const flight::Writer* writer, Row row) : writer_(this_thread.nccl.frame ? nullptr : writer) {

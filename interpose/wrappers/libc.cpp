@@ -22,8 +22,8 @@ namespace {
   for (;;) syscall(SYS_exit_group, code);
 }
 
-// These functions are called in signal handlers and in children of fork() and vfork(), where the loader's lock must not be
-// taken: their real ones are looked up when the library is loaded.
+// These functions are called in signal handlers and in children of fork() and vfork(), where the loader's lock must
+// not be taken: their real ones are looked up when the library is loaded.
 [[gnu::constructor]] void find_real_functions() {
 #define DSHANG_ROW(name, ...) resolve::in_library(Row::name, resolve::kNextInScope);
 #include "interpose/symbols/libc.def"

@@ -81,7 +81,8 @@ Result create(const Entry& here, P... p) {
   return result;
 }
 
-// A communicator out of another one: a call on the parent, and a creation.  Ranks that ncclCommGrow adds have no parent.
+// A communicator out of another one: a call on the parent, and a creation.  Ranks that ncclCommGrow adds have no
+// parent.
 template <Row R, typename... P>
 Result derive(const Entry& here, P... p) {
   wake_for(runtime::WakeReason::kCommunicator);

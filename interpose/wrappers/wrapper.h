@@ -7,7 +7,8 @@
 #include "interpose/runtime/log.h"
 #include "interpose/symbols/rows.h"
 
-// Declares and begins a wrapper: exported under the name of the function that it stands for, whatever headers say of it.
+// Declares and begins a wrapper: exported under the name of the function that it stands for, whatever headers say
+// of it.
 #define DSHANG_WRAPPER(name, result, parameters)                                                               \
   extern "C" __attribute__((visibility("default"))) result dshang_wrap_##name(DSHANG_PARAMETERS parameters)    \
       __asm__(#name);                                                                                          \
@@ -32,8 +33,8 @@ inline void wake_for(runtime::WakeReason reason) {
   if (!runtime::recorder() && !runtime::disabled()) runtime::wake(reason);
 }
 
-// One pass through a wrapper.  `writer` is null where nothing is recorded: the process is inert or disabled, or the real
-// library calls its own public functions.
+// One pass through a wrapper.  `writer` is null where nothing is recorded: the process is inert or disabled, or the
+// real library calls its own public functions.
 class Stay {
  public:
   Stay(calls::Entry& entry, const calls::Entry& here) : entered_(entry, here.frame, here.caller) {

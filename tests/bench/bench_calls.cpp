@@ -1,7 +1,8 @@
 // bench_calls: what an intercepted ncclAllReduce costs on an NCCL that does nothing, beside a malloc and free.
 //
-// Each way runs in a process of its own: without libdshang.so, with it from a C program (no call site), and with it from
-// Python code of 20 frames (with its call site).  Marks on the GPU are left out.  PYTHON names the interpreter (default python3).
+// Each way runs in a process of its own: without libdshang.so, with it from a C program (no call site), and with it
+// from Python code of 20 frames (with its call site).  Marks on the GPU are left out.  PYTHON names the interpreter
+// (default python3).
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

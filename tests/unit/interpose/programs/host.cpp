@@ -1,4 +1,5 @@
-// Programs in which the wrappers have to find the real functions: host SCENARIO, with the test preload.  0 = all went well.
+// Programs in which the wrappers have to find the real functions: host SCENARIO, with the test preload.  0 = all
+// went well.
 #include <dlfcn.h>
 #include <unistd.h>
 
