@@ -31,6 +31,7 @@ if __name__ == "__main__":
     thread.join()
     with multiprocessing.get_context("fork").Pool(2) as pool:
         print(pool.map(square, range(5)))
+    pool.join()
     pid = os.fork()
     if pid == 0:
         os._exit(7)
