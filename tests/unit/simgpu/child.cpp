@@ -7,11 +7,25 @@
 
 #include "api.h"
 
+#ifdef __SANITIZE_ADDRESS__
+extern "C" void __asan_init();
+#endif
+
 namespace {
 
-std::string library_path() {
+std::string file_of(const void* function) {
   Dl_info info;
-  return dladdr(reinterpret_cast<const void*>(&cudaGetDeviceCount), &info) != 0 ? info.dli_fname : "";
+  return dladdr(function, &info) != 0 ? info.dli_fname : "";
+}
+
+// An instrumented library wants its runtime in front of everything.
+std::string preload() {
+  const std::string library = file_of(reinterpret_cast<const void*>(&cudaGetDeviceCount));
+#ifdef __SANITIZE_ADDRESS__
+  return file_of(reinterpret_cast<const void*>(&__asan_init)) + " " + library;
+#else
+  return library;
+#endif
 }
 
 [[noreturn]] void replace_process(const std::vector<std::string>& command,
@@ -58,6 +72,6 @@ ChildResult run_test_in_child(const std::string& tag, const std::vector<std::str
 
 ChildResult run_preloaded(const std::vector<std::string>& command, const std::vector<std::string>& settings) {
   std::vector<std::string> all = settings;
-  all.push_back("LD_PRELOAD=" + library_path());
+  all.push_back("LD_PRELOAD=" + preload());
   return run(command, all);
 }
