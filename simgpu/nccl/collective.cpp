@@ -62,7 +62,7 @@ void run_collective(Comm& comm, const Collective& collective) {
   const uint64_t call = comm.next_call();
   Match match(comm, collective.shape, call);
   Exchange exchange(comm, collective);
-  if (!match.post()) return;
+  if (!match.post(exchange.untouched())) return;
   bool complete = false;
   const bool finished = comm.until([&] {
     switch (match.look()) {

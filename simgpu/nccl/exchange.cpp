@@ -26,6 +26,18 @@ uint64_t elements_per_chunk(const CallShape& shape, int members) {
   return std::max<uint64_t>(1, kSlotBytes / element_bytes(shape.type) / blocks);
 }
 
+// Whether any byte of what this member gives was ever written; small data are not asked about.
+bool never_touched(const Collective& collective, const Comm& comm, uint64_t moved) {
+  const CallShape& shape = collective.shape;
+  if (!reads_send(shape, comm.rank())) return true;
+  const size_t element = element_bytes(shape.type);
+  if (moved * element < kAskedPerPage) return false;
+  for (int block = 0; block < (send_per_member(shape.kind) ? comm.size() : 1); ++block) {
+    if (touched(collective.send + block * shape.count * element, moved * element)) return false;
+  }
+  return true;
+}
+
 bool reduces(uint32_t kind) { return kind == kReduce || kind == kAllReduce || kind == kReduceScatter; }
 
 }  // namespace
@@ -37,6 +49,7 @@ Exchange::Exchange(Comm& comm, const Collective& collective)
       per_chunk_(elements_per_chunk(collective.shape, comm.size())),
       moved_(elements_moved(collective.shape)),
       chunks_((moved_ + per_chunk_ - 1) / per_chunk_),
+      untouched_(never_touched(collective, comm, moved_)),
       sources_(comm.size()) {}
 
 bool Exchange::reads_from(int writer) const {
@@ -48,12 +61,38 @@ bool Exchange::needs_all() const {
          writes_receive(collective_.shape, comm_.rank());
 }
 
+// Every member must be able to tell without waiting longer than for what it needs anyhow.
+bool Exchange::may_be_empty() const {
+  return collective_.shape.kind != kReduce && collective_.shape.kind != kGather;
+}
+
+// Asked when the members that give something have been seen.
+bool Exchange::empty(const Match& match) const {
+  if (!may_be_empty()) return false;
+  for (int writer = 0; writer < comm_.size(); ++writer) {
+    if (writes(writer) && !match.untouched(writer)) return false;
+  }
+  return true;
+}
+
+void Exchange::read_zeros() {
+  if (!writes_receive(collective_.shape, comm_.rank())) return;
+  for (int block = 0; block < (receive_per_member(collective_.shape.kind) ? comm_.size() : 1); ++block) {
+    fill_bytes(collective_.receive + block * collective_.shape.count * element_, 0, moved_ * element_);
+  }
+}
+
 uint64_t Exchange::chunk_elements(uint64_t chunk) const {
   return std::min(per_chunk_, moved_ - chunk * per_chunk_);
 }
 
 bool Exchange::step(const Match& match) {
   if (match.wait_for_all() && !match.seen_all()) return false;
+  const bool agreed = needs_all() ? match.seen_all() : match.seen(collective_.shape.root);
+  if (agreed && empty(match)) {
+    read_zeros();
+    return true;
+  }
   bool moved = false;
   if (!skipped_) {
     for (int writer = 0; writer < comm_.size(); ++writer) {
@@ -62,12 +101,13 @@ bool Exchange::step(const Match& match) {
     }
     skipped_ = moved = true;
   }
-  const bool agreed = needs_all() ? match.seen_all() : match.seen(collective_.shape.root);
+  // A member with nothing does not write before it knows that another one has something.
+  const bool may_write = agreed || !untouched_ || !may_be_empty();
   const uint64_t to_write = writes(comm_.rank()) ? chunks_ : 0;
   const uint64_t to_read = writes_receive(collective_.shape, comm_.rank()) ? chunks_ : 0;
   for (bool progress = true; progress;) {
     progress = false;
-    while (written_ < to_write && slot_free(written_)) {
+    while (may_write && written_ < to_write && slot_free(written_)) {
       write(written_++);
       progress = true;
     }

@@ -22,7 +22,11 @@ const CallShape& Match::shape_of(int rank) const {
   return comm_.segment().member(rank).shapes[call_ % kWindow];
 }
 
-bool Match::post() {
+bool Match::untouched(int rank) const {
+  return comm_.segment().member(rank).all_untouched[call_ % kWindow];
+}
+
+bool Match::post(bool untouched) {
   const bool room = comm_.until([&] {
     for (int rank = 0; rank < comm_.size(); ++rank) {
       if (comm_.segment().member(rank).done.load() + kWindow < call_) return false;
@@ -31,6 +35,7 @@ bool Match::post() {
   });
   if (!room) return false;
   comm_.self().shapes[call_ % kWindow] = shape_;
+  comm_.self().all_untouched[call_ % kWindow] = untouched;
   comm_.self().posted.store(call_);
   comm_.bell().ring();
   return true;

@@ -17,8 +17,9 @@ class Match {
 
   Match(Comm& comm, const CallShape& shape, uint64_t call);
 
-  // Publishes this member's call. Waits while it is kWindow calls ahead of the slowest member; false: stopped.
-  bool post();
+  // Publishes this member's call, and whether what it gives was never written. Waits while it is kWindow calls ahead
+  // of the slowest member; false: stopped.
+  bool post(bool untouched);
 
   // Compares with the members that have come since the last look.
   Agreement look();
@@ -26,6 +27,9 @@ class Match {
   // Whether the call of this member, or of all, has been compared.
   bool seen(int rank) const { return seen_[rank]; }
   bool seen_all() const { return unseen_ == 0; }
+
+  // What a member has published, once it was seen.
+  bool untouched(int rank) const;
 
   // SIMNCCL_MISMATCH_COMPLETES applies to this call: nothing may be moved before all have come.
   bool wait_for_all() const { return lenient_; }

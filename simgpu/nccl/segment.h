@@ -60,6 +60,7 @@ struct alignas(64) Member {
   std::atomic<uint64_t> done;                // calls completed here
   std::atomic<uint64_t> produced;            // chunks put into the ring
   CallShape shapes[kWindow];
+  bool all_untouched[kWindow];                  // what this member gives to the call was never written: zeros
   std::atomic<uint32_t> untouched[kRingSlots];  // the chunk is all zeros and was not copied
 
   Gathering split;
