@@ -103,11 +103,11 @@ void Attempt::load(Attached& attached) {
   if (attached.reader) job::update(attached.process->records, attached.reader, job_.names, attached.load);
 }
 
-void Attempt::update(std::uint64_t now) {
-  job_.journal.now_ns = now;
+void Attempt::update() {
   for (auto& attached : attached_) {
     if (attached->alive()) load(*attached);
   }
+  job_.journal.now_ns = now_ns();  // not before any time in it
 }
 
 void Attempt::end(Attached& attached) {

@@ -35,7 +35,7 @@ class Attempt {
   Attached& add(std::unique_ptr<Attached> attached, const flight::Hello& hello);
 
   // Reads what the living processes have recorded since.
-  void update(std::uint64_t now);
+  void update();
   // Reads the last records of a process that has ended, and how it ended.
   void end(Attached& attached);
   // Looks at the living processes from outside.

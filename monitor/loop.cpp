@@ -150,7 +150,7 @@ void Loop::begin_attempt(bool first) {
 }
 
 void Loop::end_attempt() {
-  attempt_->update(now_ns());
+  attempt_->update();
   analyse(now_ns(), true);
   output_->finish(*attempt_);
   past_.push_back({std::move(attempt_)});
@@ -186,7 +186,7 @@ void Loop::bury(Attempt& attempt, bool current) {
 }
 
 void Loop::round(std::uint64_t now) {
-  attempt_->update(now);
+  attempt_->update();
   if (now >= next_sample_ns_) {
     // Once something is suspicious children are looked at too; before, a pass over /proc is not worth it.
     attempt_->suspicious() ? processes_.refresh() : processes_.clear();
@@ -230,7 +230,7 @@ void Loop::say_trouble() {
 void Loop::finish() {
   server_.close();
   guests_.clear();
-  attempt_->update(now_ns());
+  attempt_->update();
   analyse(now_ns(), true);
   say_trouble();
   job_output_.close_all();

@@ -311,7 +311,7 @@ def test_two_jobs_on_a_node_have_two_monitors(tmp_path):
 
 
 def test_a_monitor_that_is_killed_is_followed_by_one_that_goes_on(tmp_path):
-    with Job(tmp_path, DSHANG_STALL_AFTER="2") as job:
+    with Job(tmp_path, DSHANG_STALL_AFTER="600") as job:
         ranks = job.start(3)
         for rank in ranks:
             rank.do("call all_reduce 8")
