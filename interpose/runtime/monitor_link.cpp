@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
 constexpr std::uint64_t kLongestWait = 5000;        // ms
 constexpr std::uint64_t kFirstWait = 20;            // ms
-constexpr std::uint64_t kLongestListenWait = 100;   // ms, while a started monitor makes ready
+constexpr std::uint64_t kLongestListenWait = 30;   // ms, while a started monitor makes ready
 constexpr std::uint64_t kStartTakes = 5 * kSecond;  // until a started monitor listens, at most
 constexpr std::uint64_t kAnswerTakes = 10 * kSecond;
 constexpr std::uint64_t kSteady = 60 * kSecond;  // a monitor that lived so long did not die of the same thing
