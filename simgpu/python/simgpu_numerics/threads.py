@@ -1,20 +1,21 @@
-"""Dispatch modes belong to a thread, so every thread of the program gets one (autograd's inherit theirs)."""
+"""Dispatch modes belong to a thread, so the program's other threads get their own (autograd's inherit theirs)."""
 import threading
 
 
 def cover(new_mode):
-    """Enters a mode of its own in this thread, and in every Python thread that begins later."""
-    _enter(new_mode)
+    """Enters a mode in this thread, and in every Python thread that begins later and is waited for."""
+    new_mode().__enter__()
     begin = getattr(threading.Thread, "_bootstrap_inner", None)    # in every Python from 3.8 to 3.14
     if begin is None:
         return
 
     def begin_with_mode(thread):
-        _enter(new_mode)
-        begin(thread)
+        # Not in daemon threads: one that is still alive when the interpreter ends is unwound, and giving back its mode
+        # then needs the interpreter, which aborts the process.
+        if thread.daemon:
+            begin(thread)
+            return
+        with new_mode():
+            begin(thread)
 
     threading.Thread._bootstrap_inner = begin_with_mode
-
-
-def _enter(new_mode):
-    new_mode().__enter__()
