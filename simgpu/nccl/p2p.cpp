@@ -48,7 +48,7 @@ class Progress {
     if (mailbox_.sent.load() != number || mailbox_.received.load() + kMailSlots <= number) return false;
     const size_t bytes = chunk_bytes();
     const bool untouched = transfer_.bytes >= kAskedPerPage && !touched(place(), bytes);
-    if (!untouched) memcpy(comm_.segment().mail_slot(from_, to_, number), place(), bytes);
+    if (!untouched && bytes > 0) memcpy(comm_.segment().mail_slot(from_, to_, number), place(), bytes);
     mailbox_.message_bytes[number % kMailSlots] = transfer_.bytes;
     mailbox_.untouched[number % kMailSlots] = untouched ? 1 : 0;
     mailbox_.sent.store(number + 1);
@@ -71,7 +71,7 @@ class Progress {
     const size_t bytes = chunk_bytes();
     if (mailbox_.untouched[number % kMailSlots] != 0) {
       fill_bytes(place(), 0, bytes);
-    } else {
+    } else if (bytes > 0) {
       memcpy(place(), comm_.segment().mail_slot(from_, to_, number), bytes);
     }
     mailbox_.received.store(number + 1);
