@@ -26,9 +26,10 @@ struct Gpu {
 };
 
 constexpr Gpu kGpus[] = {
-    {"h100-80g", 81559}, {"h200-141g", 143771}, {"b200-180g", 183359}, {"a100-80g", 81920}, {"a100-40g", 40960},
-    {"v100-32g", 32768}, {"v100-16g", 16384},   {"l40s-48g", 46068},   {"l4-24g", 23034},   {"a10-24g", 23028},
-    {"t4-16g", 15360},   {"rtx4090-24g", 24564}, {"rtx3090-24g", 24576},
+    {"h100-80g", 81559},    {"h200-141g", 143771}, {"b200-180g", 183359}, {"a100-80g", 81920},
+    {"a100-40g", 40960},    {"v100-32g", 32768},   {"v100-16g", 16384},   {"l40s-48g", 46068},
+    {"l4-24g", 23034},      {"a10-24g", 23028},    {"t4-16g", 15360},     {"rtx4090-24g", 24564},
+    {"rtx3090-24g", 24576},
 };
 
 std::string names_of_gpus() {
@@ -39,18 +40,22 @@ std::string names_of_gpus() {
 
 const Gpu* find_gpu(const std::string& name) {
   if (name.empty()) return &kGpus[0];
-  const auto* found = std::find_if(std::begin(kGpus), std::end(kGpus), [&](const Gpu& gpu) { return name == gpu.name; });
+  const auto* found =
+      std::find_if(std::begin(kGpus), std::end(kGpus), [&](const Gpu& gpu) { return name == gpu.name; });
   return found == std::end(kGpus) ? nullptr : found;
 }
 
 std::string base_name(const std::string& path) { return fs::path(path).filename().string(); }
 
-bool starts_with(std::string_view text, std::string_view beginning) { return text.substr(0, beginning.size()) == beginning; }
+bool starts_with(std::string_view text, std::string_view beginning) {
+  return text.substr(0, beginning.size()) == beginning;
+}
 
 bool is_python(const std::string& program) { return starts_with(base_name(program), "python"); }
 
 // Whether the words from `first` on, up to the launcher's own program, contain one of the options.
-bool has_option(const std::vector<std::string>& command, size_t first, std::initializer_list<std::string_view> options) {
+bool has_option(const std::vector<std::string>& command, size_t first,
+                std::initializer_list<std::string_view> options) {
   for (size_t i = first; i < command.size(); ++i) {
     for (std::string_view option : options) {
       if (command[i] == option || starts_with(command[i], std::string(option) + "=")) return true;
@@ -76,7 +81,8 @@ void add_ranks(const DryRunOptions& options, DryRunPlan* plan) {
   std::vector<std::string>& command = plan->command;
   const std::string ranks = std::to_string(options.ranks);
   plan->once_a_rank = false;
-  if (const size_t at = options_of(command, "torchrun", {"torch.distributed.run", "torch.distributed.launch"})) {
+  if (const size_t at =
+          options_of(command, "torchrun", {"torch.distributed.run", "torch.distributed.launch"})) {
     if (!has_option(command, at, {"--nproc_per_node", "--nproc-per-node"})) {
       command.insert(command.begin() + at, "--nproc_per_node=" + ranks);
     }
@@ -125,10 +131,12 @@ int replace_process(const std::vector<std::string>& command) {
 
 }  // namespace
 
-std::optional<DryRunPlan> plan_dry_run(const DryRunOptions& options, const DryRunPlaces& places, std::string* error) {
+std::optional<DryRunPlan> plan_dry_run(const DryRunOptions& options, const DryRunPlaces& places,
+                                       std::string* error) {
   const Gpu* gpu = find_gpu(options.gpu);
   if (options.ranks < 1 || options.ranks > kMostRanks) {
-    *error = "the number of ranks is " + std::to_string(options.ranks) + ", not 1 to " + std::to_string(kMostRanks);
+    *error = "the number of ranks is " + std::to_string(options.ranks) + ", not 1 to " +
+             std::to_string(kMostRanks);
   } else if (gpu == nullptr) {
     *error = "unknown GPU " + options.gpu + "; known are " + names_of_gpus();
   } else if (options.numerics != "off" && options.numerics != "int" && options.numerics != "small") {
@@ -136,7 +144,8 @@ std::optional<DryRunPlan> plan_dry_run(const DryRunOptions& options, const DryRu
   } else if (options.command.empty() || options.command[0].empty()) {
     *error = "no command; for example: dshang dry-run -n 8 -- deepspeed train.py";
   } else if (places.libraries.find_first_of(" :") != std::string::npos) {
-    *error = "a library in a directory with a space or colon in its name cannot be preloaded (" + places.libraries + ")";
+    *error = "a library in a directory with a space or colon in its name cannot be preloaded (" +
+             places.libraries + ")";
   }
   if (!error->empty()) return std::nullopt;
 
@@ -170,8 +179,9 @@ int dry_run(const DryRunOptions& options) {
     }
   }
   for (const auto& [name, value] : plan->environment) setenv(name.c_str(), value.c_str(), 1);
-  fprintf(stderr, "dshang: dry run of %d %s on simulated GPUs with the memory of %s, numerics %s\n", options.ranks,
-          options.ranks == 1 ? "rank" : "ranks", find_gpu(options.gpu)->name, options.numerics.c_str());
+  fprintf(stderr, "dshang: dry run of %d %s on simulated GPUs with the memory of %s, numerics %s\n",
+          options.ranks, options.ranks == 1 ? "rank" : "ranks", find_gpu(options.gpu)->name,
+          options.numerics.c_str());
   return plan->once_a_rank ? run_ranks(*plan, options.ranks) : replace_process(plan->command);
 }
 

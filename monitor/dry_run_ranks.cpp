@@ -22,7 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// After the first rank that fails the others are left alone so long that they can be seen waiting, then ended.
+// After the first rank that fails the others are left alone so long that they can be seen waiting, then
+// ended.
 constexpr auto kUntilTerminated = std::chrono::seconds(10);
 constexpr auto kUntilKilled = std::chrono::seconds(20);
 constexpr int kPollMilliseconds = 200;
@@ -89,8 +90,12 @@ class Ranks {
     sigprocmask(SIG_SETMASK, &mask, nullptr);
     const std::string size = std::to_string(size_);
     const std::pair<const char*, std::string> settings[] = {
-        {"RANK", std::to_string(rank)},  {"LOCAL_RANK", std::to_string(rank)}, {"WORLD_SIZE", size},
-        {"LOCAL_WORLD_SIZE", size},      {"GROUP_RANK", "0"},                  {"MASTER_ADDR", "127.0.0.1"},
+        {"RANK", std::to_string(rank)},
+        {"LOCAL_RANK", std::to_string(rank)},
+        {"WORLD_SIZE", size},
+        {"LOCAL_WORLD_SIZE", size},
+        {"GROUP_RANK", "0"},
+        {"MASTER_ADDR", "127.0.0.1"},
         {"MASTER_PORT", std::to_string(port_)},
     };
     for (const auto& [name, value] : settings) setenv(name, value.c_str(), 1);

@@ -6,12 +6,14 @@ namespace dshang::monitor::cli {
 void add_dry_run(CLI::App& app, Run* chosen) {
   auto options = std::make_shared<DryRunOptions>();
   options->ranks = 2;
-  CLI::App* verb = app.add_subcommand("dry-run", "run a training command on simulated GPUs, without any real one");
+  CLI::App* verb =
+      app.add_subcommand("dry-run", "run a training command on simulated GPUs, without any real one");
   verb->add_option("-n,--ranks", options->ranks, "processes, and devices of the simulated machine")
       ->capture_default_str();
   verb->add_option("--gpu", options->gpu, "whose memory a device has: h100-80g, a100-40g, ...");
-  verb->add_option("--numerics", options->numerics,
-                   "int: integers are right, computed floats are 0; small: small tensors are right; off: none")
+  verb->add_option(
+          "--numerics", options->numerics,
+          "int: integers are right, computed floats are 0; small: small tensors are right; off: none")
       ->capture_default_str();
   verb->add_option("command", options->command, "the command, after --")->required();
   verb->positionals_at_end();

@@ -1,6 +1,6 @@
-// The numbers and structures of NCCL's C interface that the simulated NCCL needs. Own declarations, so that it builds
-// without nccl.h; tests/unit/simnccl/abi_test.cpp compares them with the real header where that is installed.
-// Values: nccl.h of NCCL 2.30.7.
+// The numbers and structures of NCCL's C interface that the simulated NCCL needs. Own declarations, so that
+// it builds without nccl.h; tests/unit/simnccl/test_abi.cpp compares them with the real header where that is
+// installed. Values: nccl.h of NCCL 2.30.7.
 #pragma once
 
 #include <cstddef>
@@ -69,10 +69,20 @@ inline bool is_float(int type) { return type >= kFloat16; }
 
 inline size_t element_bytes(int type) {
   switch (type) {
-    case kInt8: case kUint8: case kFloat8e4m3: case kFloat8e5m2: return 1;
-    case kFloat16: case kBfloat16: return 2;
-    case kInt32: case kUint32: case kFloat32: return 4;
-    default: return 8;
+    case kInt8:
+    case kUint8:
+    case kFloat8e4m3:
+    case kFloat8e5m2:
+      return 1;
+    case kFloat16:
+    case kBfloat16:
+      return 2;
+    case kInt32:
+    case kUint32:
+    case kFloat32:
+      return 4;
+    default:
+      return 8;
   }
 }
 

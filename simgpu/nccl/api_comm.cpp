@@ -47,10 +47,12 @@ SIMNCCL_ALIAS(ncclCommInitRankScalable);
 
 SIMGPU_API int ncclCommInitAll(Comm** comms, int size, const int* devices) {
   return entry("ncclCommInitAll", [&]() -> Result {
-    if (comms == nullptr || size < 0) return refuse(fail(kInvalidArgument, "ncclCommInitAll: invalid arguments"));
+    if (comms == nullptr || size < 0)
+      return refuse(fail(kInvalidArgument, "ncclCommInitAll: invalid arguments"));
     for (int i = 0; i < size; ++i) {
       const int device = devices != nullptr ? devices[i] : i;
-      if (!valid_device(device)) return refuse(fail(kUnhandledCudaError, "ncclCommInitAll: no device %d", device));
+      if (!valid_device(device))
+        return refuse(fail(kUnhandledCudaError, "ncclCommInitAll: no device %d", device));
       for (int j = 0; j < i; ++j) {
         if (devices == nullptr || devices[j] != device) continue;
         return refuse(fail(kInvalidUsage, "ncclCommInitAll: device %d is named twice", device));
@@ -106,7 +108,8 @@ SIMGPU_API int ncclCommRevoke(Comm* comm, int flags) {
   if (comm == nullptr) return kOk;
   return ready_entry("ncclCommRevoke", comm, [&](const std::shared_ptr<Comm>& found) {
     if (flags != 0 || found->revoked() || !found->begin_finalize()) {
-      return fail(kInvalidArgument, "ncclCommRevoke: flags, or the communicator is revoked or finalized already");
+      return fail(kInvalidArgument,
+                  "ncclCommRevoke: flags, or the communicator is revoked or finalized already");
     }
     found->revoke();
     return kOk;

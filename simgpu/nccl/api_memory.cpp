@@ -76,15 +76,24 @@ SIMNCCL_ALIAS(ncclRedOpDestroy);
 // The texts are NCCL's (src/init.cc, ncclGetErrorString): programs look for some of them.
 SIMGPU_API const char* ncclGetErrorString(int result) {
   switch (result) {
-    case kOk: return "no error";
-    case kUnhandledCudaError: return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
-    case kSystemError: return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
-    case kInternalError: return "internal error - please report this issue to the NCCL developers";
-    case kInvalidArgument: return "invalid argument (run with NCCL_DEBUG=WARN for details)";
-    case kInvalidUsage: return "invalid usage (run with NCCL_DEBUG=WARN for details)";
-    case kRemoteError: return "remote process exited or there was a network error";
-    case kInProgress: return "NCCL operation in progress";
-    default: return "unknown result code";
+    case kOk:
+      return "no error";
+    case kUnhandledCudaError:
+      return "unhandled cuda error (run with NCCL_DEBUG=INFO for details)";
+    case kSystemError:
+      return "unhandled system error (run with NCCL_DEBUG=INFO for details)";
+    case kInternalError:
+      return "internal error - please report this issue to the NCCL developers";
+    case kInvalidArgument:
+      return "invalid argument (run with NCCL_DEBUG=WARN for details)";
+    case kInvalidUsage:
+      return "invalid usage (run with NCCL_DEBUG=WARN for details)";
+    case kRemoteError:
+      return "remote process exited or there was a network error";
+    case kInProgress:
+      return "NCCL operation in progress";
+    default:
+      return "unknown result code";
   }
 }
 SIMNCCL_ALIAS(ncclGetErrorString);

@@ -11,7 +11,7 @@
 namespace simgpu::nccl {
 namespace {
 
-constexpr int kYields = 20;                              // most waits are short: the peer runs on the next core
+constexpr int kYields = 20;  // most waits are short: the peer runs on the next core
 constexpr timespec kLongest{0, 100 * 1000 * 1000};
 
 long futex(std::atomic<uint32_t>& word, int operation, uint32_t value, const timespec* timeout) {

@@ -45,7 +45,9 @@ bool rooted(uint32_t kind) {
   return kind == kBroadcast || kind == kReduce || kind == kGather || kind == kScatter;
 }
 
-bool send_per_member(uint32_t kind) { return kind == kReduceScatter || kind == kAllToAll || kind == kScatter; }
+bool send_per_member(uint32_t kind) {
+  return kind == kReduceScatter || kind == kAllToAll || kind == kScatter;
+}
 
 bool receive_per_member(uint32_t kind) { return kind == kAllGather || kind == kAllToAll || kind == kGather; }
 
@@ -83,8 +85,8 @@ void run_collective(Comm& comm, const Collective& collective) {
   comm.self().done.store(call);
   comm.bell().ring();
   if (fault_here(comm, call)) {
-    tell_oracle("{\"what\": \"fault\", \"comm\": \"%016" PRIx64 "\", \"rank\": %d, \"call\": %" PRIu64 "}", comm.id(),
-                comm.rank(), call);
+    tell_oracle("{\"what\": \"fault\", \"comm\": \"%016" PRIx64 "\", \"rank\": %d, \"call\": %" PRIu64 "}",
+                comm.id(), comm.rank(), call);
     stay(comm);
   }
 }

@@ -41,7 +41,7 @@ class Comm {
   Result state() const { return state_.load(); }
   void set_state(Result state) { state_.store(state); }
 
-  // --- waiting ---------------------------------------------------------------------------------------------------
+  // --- waiting ---
 
   // On the device: calls `attempt` until it returns true; between two attempts something has changed in the
   // communicator. False if the work on the device was stopped first.
@@ -65,8 +65,9 @@ class Comm {
   bool revoked() const { return revoked_.load(); }
   bool stopped() const { return stopped_.load(); }
 
-  // --- order of execution ----------------------------------------------------------------------------------------
-  // NCCL executes the launches of one communicator in the order in which they were made, also on different streams.
+  // --- order of execution ---
+  // NCCL executes the launches of one communicator in the order in which they were made, also on
+  // different streams.
 
   // A launch of a graph has no ticket: it takes its turn when its stream comes to it.
 
@@ -79,14 +80,14 @@ class Comm {
 
   std::mutex& launch_mutex() { return launch_mutex_; }  // held while a ticket is taken and its launch queued
 
-  // --- used by the launch whose turn it is -----------------------------------------------------------------------
+  // --- used by the launch whose turn it is ---
 
   uint64_t next_call() { return ++calls_; }
-  std::vector<uint64_t>& chunks_before() { return chunks_before_; }    // [writer]: chunks of its ring in past calls
-  std::vector<uint64_t>& sent_before() { return sent_before_; }        // [peer]: chunks sent to it in past launches
+  std::vector<uint64_t>& chunks_before() { return chunks_before_; }  // [writer]: of its ring, in past calls
+  std::vector<uint64_t>& sent_before() { return sent_before_; }      // [peer]: chunks, in past launches
   std::vector<uint64_t>& received_before() { return received_before_; }
 
-  // --- the rest --------------------------------------------------------------------------------------------------
+  // --- the rest ---
 
   // Takes the communicator's device memory; it is given back with the communicator, or by leave().
   bool take_memory();

@@ -25,7 +25,8 @@ Result check_config(const Config* config) {
 }
 
 Result no_memory() {
-  return fail(kUnhandledCudaError, "out of device memory for a communicator (%zu MiB)", options().comm_bytes >> 20);
+  return fail(kUnhandledCudaError, "out of device memory for a communicator (%zu MiB)",
+              options().comm_bytes >> 20);
 }
 
 // Runs `make`, which joins the communicator, as it is due: in the group, or behind the caller's back.
@@ -60,8 +61,10 @@ Result join_child(Comm& child, const Gathered& gathered) {
 
 Result create_comm(Comm** out, const UniqueId& id, int size, int rank, const Config* config) {
   if (out == nullptr) return fail(kInvalidArgument, "the place for the new communicator is NULL");
-  if (size < 1 || rank < 0 || rank >= size) return fail(kInvalidArgument, "invalid rank %d of %d", rank, size);
-  if (size > kMostMembers) return fail(kInvalidArgument, "the simulated NCCL has at most %d members", kMostMembers);
+  if (size < 1 || rank < 0 || rank >= size)
+    return fail(kInvalidArgument, "invalid rank %d of %d", rank, size);
+  if (size > kMostMembers)
+    return fail(kInvalidArgument, "the simulated NCCL has at most %d members", kMostMembers);
   if (const Result result = check_config(config); result != kOk) return result;
   SegmentName name;
   if (!segment_of(id, &name)) return fail(kInvalidArgument, "the unique id was not made by ncclGetUniqueId");
@@ -102,7 +105,8 @@ Result shrink_comm(const std::shared_ptr<Comm>& parent, const int* excluded, int
     stays[excluded[i]] = false;
   }
   if (count < 1 || !stays[parent->rank()]) {
-    return fail(kInvalidArgument, count < 1 ? "no rank to be excluded" : "an excluded rank must not call ncclCommShrink");
+    return fail(kInvalidArgument,
+                count < 1 ? "no rank to be excluded" : "an excluded rank must not call ncclCommShrink");
   }
   if ((flags & kShrinkAbort) != 0) parent->revoke();
   *out = nullptr;

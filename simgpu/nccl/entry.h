@@ -25,7 +25,8 @@ int entry(const char* name, Body&& body) noexcept {
   });
 }
 
-// A function of one communicator; `body` takes a reference to its shared pointer. An error makes the group fail.
+// A function of one communicator; `body` takes a reference to its shared pointer. An error makes the group
+// fail.
 template <class Body>
 int comm_entry(const char* name, Comm* handle, Body&& body) noexcept {
   return entry(name, [&]() -> Result {

@@ -10,7 +10,8 @@
 namespace simgpu::nccl {
 namespace {
 
-constexpr size_t kAskedPerPage = 16 << 10;  // smaller pieces are copied without asking whether they were touched
+constexpr size_t kAskedPerPage =
+    16 << 10;  // smaller pieces are copied without asking whether they were touched
 
 // What stands for a chunk that was never written.
 alignas(64) const char kZeros[kSlotBytes] = {};
@@ -154,7 +155,8 @@ void Exchange::write(uint64_t chunk) {
     if (collective_.scaling.used) {
       const void* on_device = collective_.scaling.on_device;
       const void* scalar = on_device != nullptr ? on_device : collective_.scaling.scalar;
-      multiply(slot, static_cast<const char*>(scalar), blocks * chunk_elements(chunk), collective_.shape.type);
+      multiply(slot, static_cast<const char*>(scalar), blocks * chunk_elements(chunk),
+               collective_.shape.type);
     }
   }
   comm_.self().untouched[number % kRingSlots].store(any_touched ? 0 : 1);
@@ -200,7 +202,8 @@ void Exchange::reduce_chunk(uint64_t chunk, size_t elements) {
     sources_[writer] = from != nullptr ? from : kZeros;
   }
   if (any) {
-    reduce(result, sources_.data(), comm_.size(), elements, collective_.shape.type, collective_.shape.reduce_op);
+    reduce(result, sources_.data(), comm_.size(), elements, collective_.shape.type,
+           collective_.shape.reduce_op);
   } else {
     fill_bytes(result, 0, elements * element_);
   }

@@ -1,10 +1,10 @@
 // How the data of a collective get from member to member: chunks in the members' rings.
 //
-// A chunk covers the elements [chunk * elements_per_chunk, ...) of every block that its writer has: one block, or one
-// for every member (then they lie one behind the other in the slot).
+// A chunk covers the elements [chunk * elements_per_chunk, ...) of every block that its writer has: one
+// block, or one for every member (then they lie one behind the other in the slot).
 //
-// Kernels never write, so most data of a dry run were never touched. Where no member whose data are needed has any, no
-// chunk is made at all.
+// Kernels never write, so most data of a dry run were never touched. Where no member whose data are needed
+// has any, no chunk is made at all.
 #pragma once
 
 #include <vector>
@@ -21,8 +21,8 @@ class Exchange {
   // What this member gives was never written.
   bool untouched() const { return untouched_; }
 
-  // Moves what can be moved now. True when this member has nothing more to do. What is needed of other members waits
-  // until `match` has seen their calls.
+  // Moves what can be moved now. True when this member has nothing more to do. What is needed of other
+  // members waits until `match` has seen their calls.
   bool step(const Match& match);
 
  private:
@@ -48,15 +48,15 @@ class Exchange {
 
   Comm& comm_;
   const Collective& collective_;
-  const size_t element_;            // bytes
-  const uint64_t per_chunk_;        // elements of a block in one chunk
-  const uint64_t moved_;            // elements of a block that are moved (SIMNCCL_DATA_CAP)
+  const size_t element_;      // bytes
+  const uint64_t per_chunk_;  // elements of a block in one chunk
+  const uint64_t moved_;      // elements of a block that are moved (SIMNCCL_DATA_CAP)
   const uint64_t chunks_;
   const bool untouched_;
   std::vector<const char*> sources_;
   uint64_t written_ = 0;
   uint64_t read_ = 0;
-  bool skipped_ = false;            // the rings that this member does not read are marked as read
+  bool skipped_ = false;  // the rings that this member does not read are marked as read
 };
 
 }  // namespace simgpu::nccl

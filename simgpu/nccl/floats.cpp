@@ -19,10 +19,10 @@ constexpr Format kE5m2{2, 15, 57344.0f, 0x7f};
 float decode(uint8_t value, const Format& format) {
   const int mantissa = value & ((1 << format.mantissa_bits) - 1);
   const int exponent = (value & 0x7f) >> format.mantissa_bits;
-  const float magnitude = exponent == 0
-      ? std::ldexp(static_cast<float>(mantissa), 1 - format.bias - format.mantissa_bits)
-      : std::ldexp(static_cast<float>(mantissa + (1 << format.mantissa_bits)),
-                   exponent - format.bias - format.mantissa_bits);
+  const float magnitude =
+      exponent == 0 ? std::ldexp(static_cast<float>(mantissa), 1 - format.bias - format.mantissa_bits)
+                    : std::ldexp(static_cast<float>(mantissa + (1 << format.mantissa_bits)),
+                                 exponent - format.bias - format.mantissa_bits);
   return value & 0x80 ? -magnitude : magnitude;
 }
 
@@ -31,7 +31,7 @@ uint8_t encode(float value, const Format& format) {
   if (std::isnan(value)) return sign | format.nan;
   const float magnitude = std::fmin(std::fabs(value), format.largest);
   int exponent = 0;
-  std::frexp(magnitude, &exponent);                      // magnitude = f * 2^exponent, 0.5 <= f < 1
+  std::frexp(magnitude, &exponent);  // magnitude = f * 2^exponent, 0.5 <= f < 1
   int power = magnitude == 0 ? 1 - format.bias : exponent - 1;
   if (power < 1 - format.bias) power = 1 - format.bias;  // subnormal
   // In units of the last place; a carry into the exponent is what adding to the bits does.

@@ -21,8 +21,8 @@ inline uint16_t to_bfloat16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-// The two 8-bit formats of the OCP specification "8-bit floating point" 1.0. E4M3 has no infinity; conversion to them
-// saturates, which is what CUDA's do by default.
+// The two 8-bit formats of the OCP specification "8-bit floating point" 1.0. E4M3 has no infinity; conversion
+// to them saturates, which is what CUDA's do by default.
 float from_float8e4m3(uint8_t value);
 float from_float8e5m2(uint8_t value);
 uint8_t to_float8e4m3(float value);

@@ -10,11 +10,12 @@ namespace {
 
 class Meeting {
  public:
-  Meeting(Comm& parent, Gathering Member::* kind, uint64_t number, std::vector<int> participants)
+  Meeting(Comm& parent, Gathering Member::*kind, uint64_t number, std::vector<int> participants)
       : parent_(parent), kind_(kind), number_(number), participants_(std::move(participants)) {}
 
   Result run(int color, int key, Gathered* gathered) {
-    // What this member writes next is read by the others as long as they have not finished the last gathering.
+    // What this member writes next is read by the others as long as they have not finished the last
+    // gathering.
     if (!all([&](const Gathering& other) { return other.finished.load() + 1 >= number_; })) return closed();
     mine().color = color;
     mine().key = key;
@@ -37,7 +38,8 @@ class Meeting {
   template <class Condition>
   bool all(Condition&& condition) {
     return parent_.until_on_host([&] {
-      return std::all_of(participants_.begin(), participants_.end(), [&](int rank) { return condition(of(rank)); });
+      return std::all_of(participants_.begin(), participants_.end(),
+                         [&](int rank) { return condition(of(rank)); });
     });
   }
 
@@ -48,7 +50,8 @@ class Meeting {
     }
     std::sort(members.begin(), members.end());
     const auto position = [&](int rank) {
-      return std::find_if(members.begin(), members.end(), [&](const auto& m) { return std::get<1>(m) == rank; });
+      return std::find_if(members.begin(), members.end(),
+                          [&](const auto& m) { return std::get<1>(m) == rank; });
     };
     gathered->rank = static_cast<int>(position(parent_.rank()) - members.begin());
     gathered->size = static_cast<int>(members.size());
@@ -66,7 +69,7 @@ class Meeting {
   }
 
   Comm& parent_;
-  Gathering Member::* kind_;
+  Gathering Member::*kind_;
   const uint64_t number_;
   const std::vector<int> participants_;
 };

@@ -43,7 +43,8 @@ Result fail_on_shared_device(Comm& comm) {
       const Member& first = segment.member(a);
       const Member& second = segment.member(b);
       if (first.node != second.node || first.physical_device != second.physical_device) continue;
-      return fail(kInvalidUsage, "ranks %d and %d of a communicator use the same device %d (no cudaSetDevice?)", a, b,
+      return fail(kInvalidUsage,
+                  "ranks %d and %d of a communicator use the same device %d (no cudaSetDevice?)", a, b,
                   first.physical_device);
     }
   }
@@ -55,7 +56,8 @@ Result fail_on_shared_device(Comm& comm) {
 Result make_unique_id(UniqueId* id) {
   IdContent content{};
   memcpy(content.magic, kMagic, sizeof kMagic);
-  if (!create_segment(&content.name)) return fail(kSystemError, "no memory for a communicator: %s", strerror(errno));
+  if (!create_segment(&content.name))
+    return fail(kSystemError, "no memory for a communicator: %s", strerror(errno));
   *id = {};
   memcpy(id->bytes, &content, sizeof content);
   return kOk;
@@ -78,7 +80,8 @@ Result join(Comm& comm, const SegmentName& name, int rank, int size) {
       return fail(kSystemError, "cannot open the memory of a communicator in process %d: %s", name.pid,
                   strerror(errno));
     case Segment::Status::kGone:
-      log(1, "rank %d of %d waits for a communicator whose process %d has it no longer", rank, size, name.pid);
+      log(1, "rank %d of %d waits for a communicator whose process %d has it no longer", rank, size,
+          name.pid);
       wait_for_ever(comm);
       return kInternalError;
     case Segment::Status::kOtherSize:
@@ -87,7 +90,8 @@ Result join(Comm& comm, const SegmentName& name, int rank, int size) {
       return kInternalError;
   }
   Member& self = segment.member(rank);
-  if (self.joined.exchange(1) != 0) return fail(kInvalidUsage, "rank %d of a communicator is taken twice", rank);
+  if (self.joined.exchange(1) != 0)
+    return fail(kInvalidUsage, "rank %d of a communicator is taken twice", rank);
   self.pid = getpid();
   self.node = node_number();
   self.physical_device = physical_device(comm.device());
@@ -100,7 +104,8 @@ Result join(Comm& comm, const SegmentName& name, int rank, int size) {
     if (!complete) return kInternalError;
   }
   release_segment(name);
-  tell_oracle("{\"what\": \"init\", \"comm\": \"%016" PRIx64 "\", \"rank\": %d, \"size\": %d, \"device\": %d}",
+  tell_oracle("{\"what\": \"init\", \"comm\": \"%016" PRIx64
+              "\", \"rank\": %d, \"size\": %d, \"device\": %d}",
               comm.id(), rank, size, comm.device());
   return fail_on_shared_device(comm);
 }

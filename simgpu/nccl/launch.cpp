@@ -34,7 +34,8 @@ void execute_in_turn(const Launch& launch, uint64_t ticket) {
 Result queue_on_one(const std::shared_ptr<Launch>& launch, uint64_t ticket) {
   const auto run = [launch, ticket] { execute_in_turn(*launch, ticket); };
   const Error error = enqueue_on(launch->comm->device(), launch->streams.front(), run, Run::kOnWorker);
-  return error == kSuccess ? kOk : fail(kUnhandledCudaError, "cannot launch on the stream: CUDA error %d", error);
+  return error == kSuccess ? kOk
+                           : fail(kUnhandledCudaError, "cannot launch on the stream: CUDA error %d", error);
 }
 
 Result queue_on_several(const std::shared_ptr<Launch>& launch, uint64_t ticket) {
@@ -92,7 +93,8 @@ Result queue_launch(const std::shared_ptr<Launch>& launch) {
     return queue_on_one(launch, Comm::kNoTicket);
   }
   const uint64_t ticket = comm.take_ticket();
-  const Result result = launch->streams.size() == 1 ? queue_on_one(launch, ticket) : queue_on_several(launch, ticket);
+  const Result result =
+      launch->streams.size() == 1 ? queue_on_one(launch, ticket) : queue_on_several(launch, ticket);
   if (result != kOk) comm.end_ticket(ticket);
   return result;
 }

@@ -13,7 +13,8 @@ struct Launch {
   explicit Launch(std::shared_ptr<Comm> on) : comm(std::move(on)) {}
 
   void add_stream(void* stream);
-  Result check() const;  // kInvalidUsage: a send to this rank itself without its receive in the group, or the other way
+  Result check()
+      const;  // kInvalidUsage: a send to this rank itself without its receive in the group, or the other way
 
   std::shared_ptr<Comm> comm;
   std::vector<Collective> collectives;
@@ -21,8 +22,8 @@ struct Launch {
   std::vector<void*> streams;  // that its calls named; it runs on the first, and the others wait for it
 };
 
-// Queues it on its streams; returns without waiting for it. On a capturing stream it becomes part of the graph and is
-// executed at each replay.
+// Queues it on its streams; returns without waiting for it. On a capturing stream it becomes part of the
+// graph and is executed at each replay.
 Result queue_launch(const std::shared_ptr<Launch>& launch);
 
 }  // namespace simgpu::nccl

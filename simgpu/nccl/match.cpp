@@ -22,9 +22,7 @@ const CallShape& Match::shape_of(int rank) const {
   return comm_.segment().member(rank).shapes[call_ % kWindow];
 }
 
-bool Match::untouched(int rank) const {
-  return comm_.segment().member(rank).all_untouched[call_ % kWindow];
-}
+bool Match::untouched(int rank) const { return comm_.segment().member(rank).all_untouched[call_ % kWindow]; }
 
 bool Match::post(bool untouched) {
   const bool room = comm_.until([&] {
@@ -61,18 +59,24 @@ Match::Agreement Match::look() {
 
 void Match::report() const {
   const CallShape& theirs = shape_of(other_);
-  log(1, "communicator %016" PRIx64 " call %" PRIu64 ": rank %d %s of %" PRIu64 ", rank %d %s of %" PRIu64
-      "; this never completes", comm_.id(), call_, comm_.rank(), kind_name(shape_.kind), shape_.count, other_,
-      kind_name(theirs.kind), theirs.count);
+  log(1,
+      "communicator %016" PRIx64 " call %" PRIu64 ": rank %d %s of %" PRIu64 ", rank %d %s of %" PRIu64
+      "; this never completes",
+      comm_.id(), call_, comm_.rank(), kind_name(shape_.kind), shape_.count, other_, kind_name(theirs.kind),
+      theirs.count);
   const auto side = [](char* out, size_t bytes, int rank, const CallShape& shape) {
-    snprintf(out, bytes, "{\"rank\": %d, \"op\": \"%s\", \"count\": %" PRIu64 ", \"dtype\": %d, \"reduce_op\": %d, "
-             "\"root\": %d}", rank, kind_name(shape.kind), shape.count, shape.type, shape.reduce_op, shape.root);
+    snprintf(out, bytes,
+             "{\"rank\": %d, \"op\": \"%s\", \"count\": %" PRIu64
+             ", \"dtype\": %d, \"reduce_op\": %d, "
+             "\"root\": %d}",
+             rank, kind_name(shape.kind), shape.count, shape.type, shape.reduce_op, shape.root);
   };
   char mine[160];
   char other[160];
   side(mine, sizeof mine, comm_.rank(), shape_);
   side(other, sizeof other, other_, theirs);
-  tell_oracle("{\"what\": \"hang\", \"comm\": \"%016" PRIx64 "\", \"call\": %" PRIu64 ", \"mine\": %s, \"theirs\": %s}",
+  tell_oracle("{\"what\": \"hang\", \"comm\": \"%016" PRIx64 "\", \"call\": %" PRIu64
+              ", \"mine\": %s, \"theirs\": %s}",
               comm_.id(), call_, mine, other);
 }
 

@@ -17,8 +17,8 @@ class Match {
 
   Match(Comm& comm, const CallShape& shape, uint64_t call);
 
-  // Publishes this member's call, and whether what it gives was never written. Waits while it is kWindow calls ahead
-  // of the slowest member; false: stopped.
+  // Publishes this member's call, and whether what it gives was never written. Waits while it is kWindow
+  // calls ahead of the slowest member; false: stopped.
   bool post(bool untouched);
 
   // Compares with the members that have come since the last look.

@@ -8,21 +8,28 @@
 namespace simgpu::nccl {
 
 struct Options {
-  size_t comm_bytes;          // SIMGPU_COMM_MB: device memory that a communicator takes, in MiB; default 256
-  size_t data_cap;            // SIMNCCL_DATA_CAP: bytes of a collective on floats that are really moved, from the
-                              // beginning of each block; 0, the default, is all. Integers are always moved.
-  size_t mismatch_completes;  // SIMNCCL_MISMATCH_COMPLETES: mismatched collectives of at most so many bytes on every
-                              // member complete without moving anything; default 0, none
-  int fault_rank;             // SIMNCCL_FAULT=rank:call:stall: on that rank of any communicator that collective (from
-  uint64_t fault_call;        // 1) never completes, though it does for the others; default none (call 0)
-  int version;                // SIMNCCL_VERSION: what ncclGetVersion returns; default 23007
-  std::string oracle;         // SIMNCCL_ORACLE: what really happened is appended to <value>.<pid>, a JSON line each
+  // SIMGPU_COMM_MB: device memory that a communicator takes, in MiB; default 256.
+  size_t comm_bytes;
+  // SIMNCCL_DATA_CAP: bytes of a collective on floats that are really moved, from the beginning of each block;
+  // 0, the default, is all. Integers are always moved.
+  size_t data_cap;
+  // SIMNCCL_MISMATCH_COMPLETES: mismatched collectives of at most so many bytes on every member complete without
+  // moving anything; default 0, none.
+  size_t mismatch_completes;
+  // SIMNCCL_FAULT=rank:call:stall: on that rank of any communicator that collective (from 1) never completes,
+  // though it does for the others; default none (call 0).
+  int fault_rank;
+  uint64_t fault_call;
+  // SIMNCCL_VERSION: what ncclGetVersion returns; default 23007.
+  int version;
+  // SIMNCCL_ORACLE: what really happened is appended to <value>.<pid>, a JSON line each.
+  std::string oracle;
 };
 
 const Options& options();
 
-// Appends a JSON line to the oracle's file, if there is one. For tests: what is written there is what a diagnosis
-// has to find out without it.
+// Appends a JSON line to the oracle's file, if there is one. For tests: what is written there is what a
+// diagnosis has to find out without it.
 __attribute__((format(printf, 1, 2))) void tell_oracle(const char* format, ...);
 
 }  // namespace simgpu::nccl

@@ -14,7 +14,9 @@ namespace {
 constexpr size_t kAskedPerPage = 64 << 10;  // chunks of smaller messages are copied without asking if touched
 
 // A message without bytes is a chunk without bytes: NCCL synchronises on it, too.
-uint64_t chunks_of(size_t bytes) { return std::max<uint64_t>(1, (bytes + kMailSlotBytes - 1) / kMailSlotBytes); }
+uint64_t chunks_of(size_t bytes) {
+  return std::max<uint64_t>(1, (bytes + kMailSlotBytes - 1) / kMailSlotBytes);
+}
 
 class Progress {
  public:
@@ -62,9 +64,13 @@ class Progress {
     const size_t message = mailbox_.message_bytes[number % kMailSlots];
     if (message != transfer_.bytes) {
       never_ = true;
-      tell_oracle("{\"what\": \"hang\", \"comm\": \"%016" PRIx64 "\", \"from\": %d, \"to\": %d, \"sent\": %zu, "
-                  "\"expected\": %zu}", comm_.id(), from_, to_, message, transfer_.bytes);
-      log(1, "communicator %016" PRIx64 ": rank %d sent %zu bytes to rank %d, which expects %zu; this never completes",
+      tell_oracle("{\"what\": \"hang\", \"comm\": \"%016" PRIx64
+                  "\", \"from\": %d, \"to\": %d, \"sent\": %zu, "
+                  "\"expected\": %zu}",
+                  comm_.id(), from_, to_, message, transfer_.bytes);
+      log(1,
+          "communicator %016" PRIx64
+          ": rank %d sent %zu bytes to rank %d, which expects %zu; this never completes",
           comm_.id(), from_, message, to_, transfer_.bytes);
       return false;
     }

@@ -1,7 +1,8 @@
-// Sends and receives of one launch. They progress together; those between the same two members keep their order.
+// Sends and receives of one launch. They progress together; those between the same two members keep their
+// order.
 //
-// A send of at most 256 KiB completes without its receive if the mailbox is empty; a larger one when no more than that
-// is left. A receive of another size than its send never completes.
+// A send of at most 256 KiB completes without its receive if the mailbox is empty; a larger one when no more
+// than that is left. A receive of another size than its send never completes.
 #pragma once
 
 #include <vector>

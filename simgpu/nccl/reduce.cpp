@@ -49,19 +49,32 @@ struct Float8e5m2 {
 template <class Body>
 void with_type(int type, Body&& body) {
   switch (type) {
-    case kInt8: return body(Plain<int8_t>{});
-    case kUint8: return body(Plain<uint8_t>{});
-    case kInt32: return body(Plain<int32_t>{});
-    case kUint32: return body(Plain<uint32_t>{});
-    case kInt64: return body(Plain<int64_t>{});
-    case kUint64: return body(Plain<uint64_t>{});
-    case kFloat16: return body(Half{});
-    case kFloat32: return body(Plain<float>{});
-    case kFloat64: return body(Plain<double>{});
-    case kBfloat16: return body(Bfloat16{});
-    case kFloat8e4m3: return body(Float8e4m3{});
-    case kFloat8e5m2: return body(Float8e5m2{});
-    default: return;
+    case kInt8:
+      return body(Plain<int8_t>{});
+    case kUint8:
+      return body(Plain<uint8_t>{});
+    case kInt32:
+      return body(Plain<int32_t>{});
+    case kUint32:
+      return body(Plain<uint32_t>{});
+    case kInt64:
+      return body(Plain<int64_t>{});
+    case kUint64:
+      return body(Plain<uint64_t>{});
+    case kFloat16:
+      return body(Half{});
+    case kFloat32:
+      return body(Plain<float>{});
+    case kFloat64:
+      return body(Plain<double>{});
+    case kBfloat16:
+      return body(Bfloat16{});
+    case kFloat8e4m3:
+      return body(Float8e4m3{});
+    case kFloat8e5m2:
+      return body(Float8e5m2{});
+    default:
+      return;
   }
 }
 
@@ -87,10 +100,14 @@ T times(T a, T b) {
 template <class T>
 T combine(T a, T b, int op) {
   switch (op) {
-    case kProd: return times(a, b);
-    case kMax: return a > b ? a : b;
-    case kMin: return a < b ? a : b;
-    default: return add(a, b);
+    case kProd:
+      return times(a, b);
+    case kMax:
+      return a > b ? a : b;
+    case kMin:
+      return a < b ? a : b;
+    default:
+      return add(a, b);
   }
 }
 

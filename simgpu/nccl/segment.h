@@ -1,11 +1,11 @@
 // What the members of one communicator share: a piece of memory without a name, laid out below.
 //
-// It is a memfd. Its creator keeps the descriptor open until every member has mapped it; the others open it as
-// /proc/<pid>/fd/<number>, which the unique id carries (same user, same pid namespace). So there is nothing to remove,
-// however a job ends: the kernel frees the memory with its last user.
+// It is a memfd. Its creator keeps the descriptor open until every member has mapped it; the others open it
+// as /proc/<pid>/fd/<number>, which the unique id carries (same user, same pid namespace). So there is
+// nothing to remove, however a job ends: the kernel frees the memory with its last user.
 //
-// Only atomics live here, no locks: a process that is killed or stopped at any moment leaves the others waiting, and
-// nothing broken. A fresh segment is all zeros, which is every counter's start.
+// Only atomics live here, no locks: a process that is killed or stopped at any moment leaves the others
+// waiting, and nothing broken. A fresh segment is all zeros, which is every counter's start.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,14 @@
 
 namespace simgpu::nccl {
 
-inline constexpr uint64_t kWindow = 16;            // calls a member may be ahead of the slowest one
-inline constexpr uint64_t kRingSlots = 8;          // chunks of collectives that a member may be ahead of a reader
+inline constexpr uint64_t kWindow = 16;    // calls a member may be ahead of the slowest one
+inline constexpr uint64_t kRingSlots = 8;  // chunks of collectives that a member may be ahead of a reader
 inline constexpr size_t kSlotBytes = 128 << 10;
-inline constexpr uint64_t kMailSlots = 8;          // chunks that a sender may be ahead of the receiver:
+inline constexpr uint64_t kMailSlots = 8;           // chunks that a sender may be ahead of the receiver:
 inline constexpr size_t kMailSlotBytes = 32 << 10;  // 256 KiB, so a send of that size needs no receive
 
-// Where a segment can be found. `token` tells it from another file that later has the same number in that process.
+// Where a segment can be found. `token` tells it from another file that later has the same number in that
+// process.
 struct SegmentName {
   int32_t pid;
   int32_t fd;
@@ -71,19 +72,20 @@ struct alignas(64) Member {
 struct alignas(64) Mailbox {
   std::atomic<uint64_t> sent;
   std::atomic<uint64_t> received;
-  uint64_t message_bytes[kMailSlots];       // of the message that the chunk belongs to
+  uint64_t message_bytes[kMailSlots];  // of the message that the chunk belongs to
   uint32_t untouched[kMailSlots];
 };
 
 struct alignas(64) Header {
-  std::atomic<uint32_t> size;               // members; set by the first that joins
+  std::atomic<uint32_t> size;  // members; set by the first that joins
   std::atomic<uint32_t> joined;
   std::atomic<uint32_t> left;
-  alignas(64) std::atomic<uint32_t> bell;   // bell.h
+  alignas(64) std::atomic<uint32_t> bell;  // bell.h
   std::atomic<uint32_t> sleepers;
 };
 
-// Makes a segment and its name. Its descriptor stays open until release_segment(). False: no memory, no descriptor.
+// Makes a segment and its name. Its descriptor stays open until release_segment(). False: no memory, no
+// descriptor.
 bool create_segment(SegmentName* name);
 
 // Closes the creator's descriptor; nothing in another process, or if it was closed before.
@@ -99,8 +101,8 @@ class Segment {
   Segment(const Segment&) = delete;
   Segment& operator=(const Segment&) = delete;
 
-  // kGone: its creator has ended, or has closed it because all members had joined. kOtherSize: somebody else thinks
-  // the communicator has another size. kFailed: errno says why.
+  // kGone: its creator has ended, or has closed it because all members had joined. kOtherSize: somebody else
+  // thinks the communicator has another size. kFailed: errno says why.
   Status map(const SegmentName& name, int size);
 
   explicit operator bool() const { return base_ != nullptr; }
@@ -112,7 +114,8 @@ class Segment {
     return ring_ + (static_cast<uint64_t>(rank) * kRingSlots + chunk % kRingSlots) * kSlotBytes;
   }
   char* mail_slot(int from, int to, uint64_t chunk) {
-    return mail_ + ((static_cast<uint64_t>(from) * size_ + to) * kMailSlots + chunk % kMailSlots) * kMailSlotBytes;
+    return mail_ +
+           ((static_cast<uint64_t>(from) * size_ + to) * kMailSlots + chunk % kMailSlots) * kMailSlotBytes;
   }
 
  private:
@@ -120,7 +123,8 @@ class Segment {
   size_t bytes_ = 0;
   int size_ = 0;
   Member* members_ = nullptr;
-  std::atomic<uint64_t>* consumed_ = nullptr;  // [reader][writer]: chunks of the writer's ring that it needs no more
+  std::atomic<uint64_t>* consumed_ =
+      nullptr;  // [reader][writer]: chunks of the writer's ring that it needs no more
   Mailbox* mailboxes_ = nullptr;
   char* ring_ = nullptr;
   char* mail_ = nullptr;

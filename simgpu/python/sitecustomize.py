@@ -18,7 +18,9 @@ def _arm():
             if name != "torch":
                 return None
             for finder in sys.meta_path:
-                spec = None if finder is self or not hasattr(finder, "find_spec") else finder.find_spec(name, path, target)
+                if finder is self or not hasattr(finder, "find_spec"):
+                    continue
+                spec = finder.find_spec(name, path, target)
                 if spec is not None:
                     break
             else:

@@ -10,15 +10,18 @@ BUILD = pathlib.Path(os.environ.get("TEST_BUILD", HERE.parent.parent / "build"))
 PROGRAMS = HERE / "programs"
 SCRIPTS = pathlib.Path(sys.executable).parent     # torchrun and deepspeed of this Python
 
-SECONDS = float(os.environ.get("SIMGPU_TEST_SECONDS", "240"))    # patience; the programs need far less on a quiet machine
+# Patience; the programs need far less on a quiet machine.
+SECONDS = float(os.environ.get("SIMGPU_TEST_SECONDS", "240"))
 
 
 def environment(ranks, numerics, **extra):
-    env = {k: v for k, v in os.environ.items() if not k.startswith(("SIM", "DSHANG_", "TORCH_NCCL_")) and k != "LD_PRELOAD"}
+    foreign = ("SIM", "DSHANG_", "TORCH_NCCL_", "LD_PRELOAD")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(foreign)}
     env.update(
         LD_PRELOAD=str(BUILD / "libsimcuda.so"), SIMGPU_DEVICES=str(ranks), SIMGPU_NUM=numerics,
         SIMNCCL_DATA_CAP="0" if numerics == "small" else "1M", TRITON_LIBCUDA_PATH=str(BUILD),
-        PYTHONPATH=f"{BUILD / 'simgpu_python'}{os.pathsep}{PROGRAMS}", PATH=f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}",
+        PYTHONPATH=f"{BUILD / 'simgpu_python'}{os.pathsep}{PROGRAMS}",
+        PATH=f"{SCRIPTS}{os.pathsep}{os.environ['PATH']}",
         OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1",
     )
     env.update(extra)

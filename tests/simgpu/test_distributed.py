@@ -28,7 +28,8 @@ def test_training_comes_to_the_same_as_on_the_cpu(program):
 
 def test_a_mismatch_ends_in_torchs_own_watchdog():
     began = time.monotonic()
-    process = torchrun("mismatch.py", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="1000", TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC="1000")
+    process = torchrun("mismatch.py", TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="1000",
+                       TORCH_FR_WAIT_TIMEOUT_DUMP_MILSEC="1000")
     assert process.returncode != 0
     assert process.stdout.count("first call complete") == 2          # ranks may share a line
     caught = re.search(r"Watchdog caught collective operation timeout.*OpType=ALLREDUCE", process.stdout)

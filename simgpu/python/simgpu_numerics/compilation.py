@@ -1,8 +1,8 @@
 """torch.compile and the shim.
 
 torch skips compilation while a dispatch mode is active, so a compiled function of the program is run as it stands: its
-compiled form would be one kernel, which does nothing here. But inside the mode's own code the mode is off, and torch would
-compile that: each function of the shim is marked as not to be compiled.
+compiled form would be one kernel, which does nothing here. But inside the mode's own code the mode is off, and torch
+would compile that: each function of the shim is marked as not to be compiled.
 """
 import inspect
 import sys

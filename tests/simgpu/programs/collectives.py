@@ -48,7 +48,8 @@ dist.all_to_all_single(out, on_device([rank * 10.0 + i for i in range(world)]))
 check("all_to_all", out.cpu().tolist(), [i * 10.0 + rank for i in range(world)])
 parts = [torch.empty(1, device="cuda") for _ in range(world)] if rank == 0 else None
 dist.gather(on_device([float(rank)]), parts, 0)
-check("gather", [p.cpu().item() for p in parts] if rank == 0 else [], [float(i) for i in range(world)] if rank == 0 else [])
+if rank == 0:
+    check("gather", [p.cpu().item() for p in parts], [float(i) for i in range(world)])
 
 # Their sizes travel as integers on the device: a simulated GPU that gets those wrong hangs here.
 objects = [{"a": list(range(1000))}] if rank == 0 else [None]

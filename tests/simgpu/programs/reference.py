@@ -26,4 +26,4 @@ def train(ranks, accumulate=1):
 def check(rank, step, loss, norm, wanted, tolerance=1e-3):
     losses, wanted_norm = wanted
     assert abs(loss - losses[rank]) < tolerance * losses[rank], f"step {step}: loss {loss}, expected {losses[rank]}"
-    assert abs(norm - wanted_norm) < tolerance * wanted_norm, f"step {step}: gradient norm {norm}, expected {wanted_norm}"
+    assert abs(norm - wanted_norm) < tolerance * wanted_norm, f"step {step}: norm {norm}, expected {wanted_norm}"

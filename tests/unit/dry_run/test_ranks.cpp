@@ -45,8 +45,9 @@ DryRunPlan shell(const std::string& script) { return {{}, {"/bin/sh", "-c", scri
 TEST_CASE("every rank has its place in the job") {
   Directory directory;
   const std::string out = directory.file("$RANK");
-  CHECK(run_ranks(shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT > " + out), 3) ==
-        0);
+  CHECK(run_ranks(
+            shell("echo $RANK $LOCAL_RANK $WORLD_SIZE $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT > " + out),
+            3) == 0);
   std::set<std::string> ports;
   for (const char* rank : {"0", "1", "2"}) {
     const std::string said = content(directory.file(rank));
@@ -72,7 +73,8 @@ TEST_CASE("signals are passed on") {
   if (runner == 0) {
     // The shell handles a trap between two commands only, so it must not sleep long.
     _exit(run_ranks(shell("trap 'echo $RANK >> " + got + "; exit 9' TERM; echo >> " + ready +
-                          "; while :; do sleep 0.05; done"), 2));
+                          "; while :; do sleep 0.05; done"),
+                    2));
   }
   while (content(ready).size() < 2) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   kill(runner, SIGTERM);

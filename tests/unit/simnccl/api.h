@@ -1,4 +1,5 @@
-// The functions of the simulated GPU that the tests call, declared by hand as a program without headers would.
+// The functions of the simulated GPU that the tests call, declared by hand as a program without headers
+// would.
 #pragma once
 
 #include <cstddef>
@@ -48,11 +49,14 @@ int ncclRedOpCreatePreMulSum(int* op, void* scalar, int type, int residence, Com
 int ncclRedOpDestroy(int op, Comm comm);
 
 int ncclAllReduce(const void* send, void* receive, size_t count, int type, int op, Comm comm, Stream stream);
-int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, Comm comm, Stream stream);
+int ncclBroadcast(const void* send, void* receive, size_t count, int type, int root, Comm comm,
+                  Stream stream);
 int ncclBcast(void* buffer, size_t count, int type, int root, Comm comm, Stream stream);
-int ncclReduce(const void* send, void* receive, size_t count, int type, int op, int root, Comm comm, Stream stream);
+int ncclReduce(const void* send, void* receive, size_t count, int type, int op, int root, Comm comm,
+               Stream stream);
 int ncclAllGather(const void* send, void* receive, size_t count, int type, Comm comm, Stream stream);
-int ncclReduceScatter(const void* send, void* receive, size_t count, int type, int op, Comm comm, Stream stream);
+int ncclReduceScatter(const void* send, void* receive, size_t count, int type, int op, Comm comm,
+                      Stream stream);
 int ncclAlltoAll(const void* send, void* receive, size_t count, int type, Comm comm, Stream stream);
 int ncclGather(const void* send, void* receive, size_t count, int type, int root, Comm comm, Stream stream);
 int ncclScatter(const void* send, void* receive, size_t count, int type, int root, Comm comm, Stream stream);

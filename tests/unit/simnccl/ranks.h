@@ -12,7 +12,7 @@
 struct Board {
   std::atomic<int> id_ready[8];
   simgpu::nccl::UniqueId id[8];
-  std::atomic<int> flags[16];   // for the tests
+  std::atomic<int> flags[16];  // for the tests
 };
 
 // A device buffer.
@@ -75,8 +75,8 @@ class Rank {
 
 inline constexpr int kStuck = -1;
 
-// Exit status of every rank: 0, 1 (an expectation failed), minus the signal that ended it, or kStuck (killed after
-// 60 s). `environment` is NAME=value.
+// Exit status of every rank: 0, 1 (an expectation failed), minus the signal that ended it, or kStuck (killed
+// after 60 s). `environment` is NAME=value.
 std::vector<int> run_ranks(int size, const std::function<void(Rank&)>& body,
                            const std::vector<std::string>& environment = {});
 

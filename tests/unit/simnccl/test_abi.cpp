@@ -18,8 +18,10 @@ static_assert(static_cast<int>(ncclInProgress) == sim::kInProgress);
 static_assert(static_cast<int>(ncclInt8) == sim::kInt8 && static_cast<int>(ncclUint8) == sim::kUint8);
 static_assert(static_cast<int>(ncclInt32) == sim::kInt32 && static_cast<int>(ncclUint32) == sim::kUint32);
 static_assert(static_cast<int>(ncclInt64) == sim::kInt64 && static_cast<int>(ncclUint64) == sim::kUint64);
-static_assert(static_cast<int>(ncclFloat16) == sim::kFloat16 && static_cast<int>(ncclFloat32) == sim::kFloat32);
-static_assert(static_cast<int>(ncclFloat64) == sim::kFloat64 && static_cast<int>(ncclBfloat16) == sim::kBfloat16);
+static_assert(static_cast<int>(ncclFloat16) == sim::kFloat16 &&
+              static_cast<int>(ncclFloat32) == sim::kFloat32);
+static_assert(static_cast<int>(ncclFloat64) == sim::kFloat64 &&
+              static_cast<int>(ncclBfloat16) == sim::kBfloat16);
 static_assert(static_cast<int>(ncclSum) == sim::kSum && static_cast<int>(ncclProd) == sim::kProd);
 static_assert(static_cast<int>(ncclMax) == sim::kMax && static_cast<int>(ncclMin) == sim::kMin);
 static_assert(static_cast<int>(ncclAvg) == sim::kAvg && static_cast<int>(ncclNumOps) == sim::kFirstUserOp);

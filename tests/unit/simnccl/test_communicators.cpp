@@ -41,45 +41,48 @@ size_t free_bytes() {
 }  // namespace
 
 TEST_CASE("a communicator knows its members, and bad arguments are refused at once", "[communicators]") {
-  CHECK(all_well(run_ranks(2, [](Rank& r) {
-    const Comm comm = r.comm();
-    const Stream stream = Rank::stream();
-    const Buffer b(64);
-    int device = -1;
-    SUCCESS(ncclCommCuDevice(comm, &device));
-    EXPECT(size_of(comm) == 2 && rank_in(comm) == r.rank && device == r.rank);
-    EXPECT(ncclAllReduce(b, b, 1, kInt32, kSum, nullptr, stream) == kInvalidArgument);
-    EXPECT(ncclAllReduce(b, b, 1, kInt32, kSum, &device, stream) == kInvalidArgument);
-    EXPECT(ncclAllReduce(b, b, 1, -1, kSum, comm, stream) == kInvalidArgument);
-    EXPECT(ncclAllReduce(b, b, 1, kInt32, -1, comm, stream) == kInvalidArgument);
-    EXPECT(ncclAllReduce(b, b, 1, kInt32, 99, comm, stream) == kInvalidArgument);
-    EXPECT(ncclAllReduce(nullptr, b, 1, kInt32, kSum, comm, stream) == kInvalidArgument);
-    EXPECT(ncclReduce(b, b, 1, kInt32, kSum, -1, comm, stream) == kInvalidArgument);
-    EXPECT(ncclSend(b, 1, kInt32, 2, comm, stream) == kInvalidArgument);
-    EXPECT(std::string(ncclGetLastError(comm)).find("peer 2") != std::string::npos);
-    EXPECT(ncclCommCount(nullptr, &device) == kInvalidArgument);
-    EXPECT(ncclAllReduce(b, b, 1, kInt32, kSum, comm, &device) == kUnhandledCudaError);
-    EXPECT(sum_of_ranks(r, comm) == 1);
-    int error = -1;
-    SUCCESS(ncclCommGetAsyncError(comm, &error));
-    EXPECT(error == kOk);
-    SUCCESS(ncclCommFinalize(comm));
-    EXPECT(ncclCommFinalize(comm) == kInvalidArgument);
-    SUCCESS(ncclCommDestroy(comm));
-    EXPECT(ncclCommDestroy(comm) == kInvalidArgument);
-    SUCCESS(ncclCommDestroy(nullptr));
-    SUCCESS(ncclCommAbort(nullptr));
-    SUCCESS(ncclCommFinalize(nullptr));
-    UniqueId id{};
-    Comm none;
-    EXPECT(ncclCommInitRank(&none, 2, id, 0) == kInvalidArgument);
-    EXPECT(ncclCommInitRank(&none, 2, r.id(1), 2) == kInvalidArgument);
-    int version = 0;
-    SUCCESS(ncclGetVersion(&version));
-    EXPECT(version == 23007);
-    EXPECT(std::string(ncclGetErrorString(kInvalidUsage)).find("invalid usage") == 0);
-    EXPECT(ncclCommWindowRegister(comm, b, 64, nullptr, 0) == kInvalidUsage);
-  }, {"SIMGPU_QUIET=1"})));
+  CHECK(all_well(
+      run_ranks(2,
+                [](Rank& r) {
+                  const Comm comm = r.comm();
+                  const Stream stream = Rank::stream();
+                  const Buffer b(64);
+                  int device = -1;
+                  SUCCESS(ncclCommCuDevice(comm, &device));
+                  EXPECT(size_of(comm) == 2 && rank_in(comm) == r.rank && device == r.rank);
+                  EXPECT(ncclAllReduce(b, b, 1, kInt32, kSum, nullptr, stream) == kInvalidArgument);
+                  EXPECT(ncclAllReduce(b, b, 1, kInt32, kSum, &device, stream) == kInvalidArgument);
+                  EXPECT(ncclAllReduce(b, b, 1, -1, kSum, comm, stream) == kInvalidArgument);
+                  EXPECT(ncclAllReduce(b, b, 1, kInt32, -1, comm, stream) == kInvalidArgument);
+                  EXPECT(ncclAllReduce(b, b, 1, kInt32, 99, comm, stream) == kInvalidArgument);
+                  EXPECT(ncclAllReduce(nullptr, b, 1, kInt32, kSum, comm, stream) == kInvalidArgument);
+                  EXPECT(ncclReduce(b, b, 1, kInt32, kSum, -1, comm, stream) == kInvalidArgument);
+                  EXPECT(ncclSend(b, 1, kInt32, 2, comm, stream) == kInvalidArgument);
+                  EXPECT(std::string(ncclGetLastError(comm)).find("peer 2") != std::string::npos);
+                  EXPECT(ncclCommCount(nullptr, &device) == kInvalidArgument);
+                  EXPECT(ncclAllReduce(b, b, 1, kInt32, kSum, comm, &device) == kUnhandledCudaError);
+                  EXPECT(sum_of_ranks(r, comm) == 1);
+                  int error = -1;
+                  SUCCESS(ncclCommGetAsyncError(comm, &error));
+                  EXPECT(error == kOk);
+                  SUCCESS(ncclCommFinalize(comm));
+                  EXPECT(ncclCommFinalize(comm) == kInvalidArgument);
+                  SUCCESS(ncclCommDestroy(comm));
+                  EXPECT(ncclCommDestroy(comm) == kInvalidArgument);
+                  SUCCESS(ncclCommDestroy(nullptr));
+                  SUCCESS(ncclCommAbort(nullptr));
+                  SUCCESS(ncclCommFinalize(nullptr));
+                  UniqueId id{};
+                  Comm none;
+                  EXPECT(ncclCommInitRank(&none, 2, id, 0) == kInvalidArgument);
+                  EXPECT(ncclCommInitRank(&none, 2, r.id(1), 2) == kInvalidArgument);
+                  int version = 0;
+                  SUCCESS(ncclGetVersion(&version));
+                  EXPECT(version == 23007);
+                  EXPECT(std::string(ncclGetErrorString(kInvalidUsage)).find("invalid usage") == 0);
+                  EXPECT(ncclCommWindowRegister(comm, b, 64, nullptr, 0) == kInvalidUsage);
+                },
+                {"SIMGPU_QUIET=1"})));
 }
 
 TEST_CASE("split by colour and key", "[communicators]") {
@@ -118,8 +121,10 @@ TEST_CASE("split is collective also for a rank without a colour", "[communicator
     if (r.rank == 2) r.set(0);
     SUCCESS(ncclCommSplit(world, r.rank == 2 ? -1 : 7, 0, &child, nullptr));
     r.set(1);
-    if (r.rank == 2) EXPECT(child == nullptr);
-    else EXPECT(size_of(child) == 2 && sum_of_ranks(r, child) == 1);
+    if (r.rank == 2)
+      EXPECT(child == nullptr);
+    else
+      EXPECT(size_of(child) == 2 && sum_of_ranks(r, child) == 1);
   })));
 }
 
@@ -211,24 +216,27 @@ TEST_CASE("two members on one device are refused", "[communicators]") {
 }
 
 TEST_CASE("a communicator takes device memory while it lives", "[communicators]") {
-  const std::vector<int> statuses = run_ranks(2, [](Rank& r) {
-    const size_t before = free_bytes();
-    const Comm comm = r.comm();
-    EXPECT(free_bytes() == before - (100 << 20));
-    SUCCESS(ncclCommDestroy(comm));
-    EXPECT(free_bytes() == before);
+  const std::vector<int> statuses =
+      run_ranks(2,
+                [](Rank& r) {
+                  const size_t before = free_bytes();
+                  const Comm comm = r.comm();
+                  EXPECT(free_bytes() == before - (100 << 20));
+                  SUCCESS(ncclCommDestroy(comm));
+                  EXPECT(free_bytes() == before);
 
-    const UniqueId id = r.id(1);
-    Comm second = nullptr;
-    if (r.rank == 1) {
-      const Buffer rest(free_bytes() - (99 << 20));
-      EXPECT(ncclCommInitRank(&second, 2, id, 1) == kUnhandledCudaError);
-      EXPECT(second == nullptr);
-      return;
-    }
-    alarm(1);  // this one stays inside
-    ncclCommInitRank(&second, 2, id, 0);
-  }, {"SIMGPU_COMM_MB=100"});
+                  const UniqueId id = r.id(1);
+                  Comm second = nullptr;
+                  if (r.rank == 1) {
+                    const Buffer rest(free_bytes() - (99 << 20));
+                    EXPECT(ncclCommInitRank(&second, 2, id, 1) == kUnhandledCudaError);
+                    EXPECT(second == nullptr);
+                    return;
+                  }
+                  alarm(1);  // this one stays inside
+                  ncclCommInitRank(&second, 2, id, 0);
+                },
+                {"SIMGPU_COMM_MB=100"});
   CHECK(statuses == std::vector<int>{-SIGALRM, 0});
 }
 

@@ -63,8 +63,10 @@ TEST_CASE("several messages between two ranks keep their order", "[groups]") {
     for (int i = 0; i < 30; ++i) {
       const size_t bytes = i * 20000;
       buffers.push_back(device_copy(std::vector<uint8_t>(bytes + 1, r.rank == 0 ? i : 255)));
-      if (r.rank == 0) SUCCESS(ncclSend(buffers.back(), bytes, kUint8, 1, comm, stream));
-      else SUCCESS(ncclRecv(buffers.back(), bytes, kUint8, 0, comm, stream));
+      if (r.rank == 0)
+        SUCCESS(ncclSend(buffers.back(), bytes, kUint8, 1, comm, stream));
+      else
+        SUCCESS(ncclRecv(buffers.back(), bytes, kUint8, 0, comm, stream));
     }
     SUCCESS(ncclGroupEnd());
     EXPECT(Rank::done(stream));

@@ -69,8 +69,9 @@ TEST_CASE("a forked child does not disturb its parent, and cannot use NCCL", "[p
     const pid_t child = fork();
     if (child == 0) {
       Comm none = nullptr;
-      const bool refused = ncclCommInitRank(&none, 1, id, 0) == kUnhandledCudaError &&
-                           ncclAllReduce(buffer, buffer, 1, kInt32, kSum, comm, stream) == kUnhandledCudaError;
+      const bool refused =
+          ncclCommInitRank(&none, 1, id, 0) == kUnhandledCudaError &&
+          ncclAllReduce(buffer, buffer, 1, kInt32, kSum, comm, stream) == kUnhandledCudaError;
       _exit(refused ? 0 : 1);
     }
     int status = -1;

@@ -20,15 +20,33 @@ std::vector<char> encode(const std::vector<int>& values, int type) {
     char* place = out.data() + i * bytes;
     const auto write = [&](auto value) { memcpy(place, &value, sizeof value); };
     switch (type) {
-      case kInt8: write(static_cast<int8_t>(values[i])); break;
-      case kUint8: write(static_cast<uint8_t>(values[i])); break;
-      case kInt32: write(static_cast<int32_t>(values[i])); break;
-      case kUint32: write(static_cast<uint32_t>(values[i])); break;
-      case kInt64: write(static_cast<int64_t>(values[i])); break;
-      case kUint64: write(static_cast<uint64_t>(values[i])); break;
-      case kFloat16: write(static_cast<_Float16>(values[i])); break;
-      case kFloat32: write(static_cast<float>(values[i])); break;
-      case kFloat64: write(static_cast<double>(values[i])); break;
+      case kInt8:
+        write(static_cast<int8_t>(values[i]));
+        break;
+      case kUint8:
+        write(static_cast<uint8_t>(values[i]));
+        break;
+      case kInt32:
+        write(static_cast<int32_t>(values[i]));
+        break;
+      case kUint32:
+        write(static_cast<uint32_t>(values[i]));
+        break;
+      case kInt64:
+        write(static_cast<int64_t>(values[i]));
+        break;
+      case kUint64:
+        write(static_cast<uint64_t>(values[i]));
+        break;
+      case kFloat16:
+        write(static_cast<_Float16>(values[i]));
+        break;
+      case kFloat32:
+        write(static_cast<float>(values[i]));
+        break;
+      case kFloat64:
+        write(static_cast<double>(values[i]));
+        break;
       case kBfloat16: {
         const float value = static_cast<float>(values[i]);
         uint32_t bits;
@@ -36,10 +54,32 @@ std::vector<char> encode(const std::vector<int>& values, int type) {
         write(static_cast<uint16_t>(bits >> 16));
         break;
       }
-      case kFloat8e4m3: write(std::map<int, uint8_t>{{0, 0}, {1, 0x38}, {2, 0x40}, {3, 0x44}, {4, 0x48}, {5, 0x4a},
-                                                     {6, 0x4c}, {8, 0x50}, {10, 0x52}, {12, 0x54}}.at(values[i])); break;
-      default: write(std::map<int, uint8_t>{{0, 0}, {1, 0x3c}, {2, 0x40}, {3, 0x42}, {4, 0x44}, {5, 0x45}, {6, 0x46},
-                                            {8, 0x48}, {10, 0x49}, {12, 0x4a}}.at(values[i])); break;
+      case kFloat8e4m3:
+        write(std::map<int, uint8_t>{{0, 0},
+                                     {1, 0x38},
+                                     {2, 0x40},
+                                     {3, 0x44},
+                                     {4, 0x48},
+                                     {5, 0x4a},
+                                     {6, 0x4c},
+                                     {8, 0x50},
+                                     {10, 0x52},
+                                     {12, 0x54}}
+                  .at(values[i]));
+        break;
+      default:
+        write(std::map<int, uint8_t>{{0, 0},
+                                     {1, 0x3c},
+                                     {2, 0x40},
+                                     {3, 0x42},
+                                     {4, 0x44},
+                                     {5, 0x45},
+                                     {6, 0x46},
+                                     {8, 0x48},
+                                     {10, 0x49},
+                                     {12, 0x4a}}
+                  .at(values[i]));
+        break;
     }
   }
   return out;
@@ -264,23 +304,26 @@ TEST_CASE("every rank multiplies by its own scalar before the sum", "[values]") 
     Buffer on_device = device_copy(std::vector<int64_t>{r.rank + 2});
     const Buffer integers = device_copy(std::vector<int64_t>{10});
     SUCCESS(ncclRedOpCreatePreMulSum(&op, on_device, kInt64, kScalarDevice, comm));
-    SUCCESS(ncclReduceScatter(device_copy(std::vector<int64_t>{10, 20}), integers, 1, kInt64, op, comm, stream));
+    SUCCESS(
+        ncclReduceScatter(device_copy(std::vector<int64_t>{10, 20}), integers, 1, kInt64, op, comm, stream));
     EXPECT(Rank::done(stream));
     EXPECT(host_copy<int64_t>(integers, 1)[0] == (r.rank + 1) * 10 * 5);
   })));
 }
 
 TEST_CASE("only the beginning of large float collectives is moved if so asked, integers always", "[values]") {
-  CHECK(all_well(run_ranks(2, [](Rank& r) {
-    const Comm comm = r.comm();
-    const Stream stream = Rank::stream();
-    const Buffer floats = device_copy(std::vector<float>(4096, 1));
-    const Buffer integers = device_copy(std::vector<int32_t>(4096, 1));
-    SUCCESS(ncclAllReduce(floats, floats, 4096, kFloat32, kSum, comm, stream));
-    SUCCESS(ncclAllReduce(integers, integers, 4096, kInt32, kSum, comm, stream));
-    EXPECT(Rank::done(stream));
-    const std::vector<float> sum = host_copy<float>(floats, 4096);
-    EXPECT(sum[1023] == 2 && sum[1024] == 1);
-    EXPECT(host_copy<int32_t>(integers, 4096) == std::vector<int32_t>(4096, 2));
-  }, {"SIMNCCL_DATA_CAP=4096"})));
+  CHECK(all_well(run_ranks(2,
+                           [](Rank& r) {
+                             const Comm comm = r.comm();
+                             const Stream stream = Rank::stream();
+                             const Buffer floats = device_copy(std::vector<float>(4096, 1));
+                             const Buffer integers = device_copy(std::vector<int32_t>(4096, 1));
+                             SUCCESS(ncclAllReduce(floats, floats, 4096, kFloat32, kSum, comm, stream));
+                             SUCCESS(ncclAllReduce(integers, integers, 4096, kInt32, kSum, comm, stream));
+                             EXPECT(Rank::done(stream));
+                             const std::vector<float> sum = host_copy<float>(floats, 4096);
+                             EXPECT(sum[1023] == 2 && sum[1024] == 1);
+                             EXPECT(host_copy<int32_t>(integers, 4096) == std::vector<int32_t>(4096, 2));
+                           },
+                           {"SIMNCCL_DATA_CAP=4096"})));
 }

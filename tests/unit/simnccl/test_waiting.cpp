@@ -20,17 +20,21 @@ struct Shape {
 };
 
 const Shape kMismatches[] = {
-    {"op", [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
-       if (r.rank == 0) SUCCESS(ncclAllReduce(b, b, 4, kFloat32, kSum, comm, stream));
-       else SUCCESS(ncclReduceScatter(b, b, 4, kFloat32, kSum, comm, stream));
+    {"op",
+     [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
+       if (r.rank == 0)
+         SUCCESS(ncclAllReduce(b, b, 4, kFloat32, kSum, comm, stream));
+       else
+         SUCCESS(ncclReduceScatter(b, b, 4, kFloat32, kSum, comm, stream));
      }},
-    {"count", [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
-       SUCCESS(ncclAllGather(b, b, 4 + r.rank, kFloat32, comm, stream));
-     }},
-    {"type", [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
+    {"count", [](Rank& r, const Buffer& b, Comm comm,
+                 Stream stream) { SUCCESS(ncclAllGather(b, b, 4 + r.rank, kFloat32, comm, stream)); }},
+    {"type",
+     [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
        SUCCESS(ncclAllReduce(b, b, 4, r.rank == 0 ? kFloat32 : kInt32, kSum, comm, stream));
      }},
-    {"reduce operation", [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
+    {"reduce operation",
+     [](Rank& r, const Buffer& b, Comm comm, Stream stream) {
        SUCCESS(ncclAllReduce(b, b, 4, kFloat32, r.rank == 0 ? kSum : kMax, comm, stream));
      }},
 };
@@ -158,8 +162,10 @@ TEST_CASE("a receive of another size than its send never completes", "[waiting]"
     const Comm comm = r.comm();
     const Stream stream = Rank::stream();
     const Buffer buffer(2 << 20);
-    if (r.rank == 0) SUCCESS(ncclSend(buffer, 1 << 20, kUint8, 1, comm, stream));
-    else SUCCESS(ncclRecv(buffer, (1 << 20) + 4, kUint8, 0, comm, stream));
+    if (r.rank == 0)
+      SUCCESS(ncclSend(buffer, 1 << 20, kUint8, 1, comm, stream));
+    else
+      SUCCESS(ncclRecv(buffer, (1 << 20) + 4, kUint8, 0, comm, stream));
     EXPECT(!Rank::done(stream, kAWhile));
     SUCCESS(ncclCommAbort(comm));
     EXPECT(Rank::done(stream, 2000));
@@ -171,8 +177,10 @@ TEST_CASE("equal bytes of another type match", "[waiting]") {
     const Comm comm = r.comm();
     const Stream stream = Rank::stream();
     const Buffer buffer(64);
-    if (r.rank == 0) SUCCESS(ncclSend(buffer, 8, kUint8, 1, comm, stream));
-    else SUCCESS(ncclRecv(buffer, 2, kFloat32, 0, comm, stream));
+    if (r.rank == 0)
+      SUCCESS(ncclSend(buffer, 8, kUint8, 1, comm, stream));
+    else
+      SUCCESS(ncclRecv(buffer, 2, kFloat32, 0, comm, stream));
     EXPECT(Rank::done(stream));
     r.set(0);
     r.await(0, 2);
@@ -198,7 +206,9 @@ TEST_CASE("one communicator on two streams keeps the order of the calls", "[wait
     const Stream slow = Rank::stream();
     const Stream fast = Rank::stream();
     const Buffer buffer = device_copy(std::vector<int>{1});
-    if (r.rank == 0) cudaLaunchHostFunc(slow, [](void*) { Rank::pause(200); }, nullptr);
+    if (r.rank == 0)
+      cudaLaunchHostFunc(
+          slow, [](void*) { Rank::pause(200); }, nullptr);
     SUCCESS(ncclAllReduce(buffer, buffer, 1, kInt32, kSum, comm, slow));   // 2
     SUCCESS(ncclAllReduce(buffer, buffer, 1, kInt32, kProd, comm, fast));  // 4
     EXPECT(Rank::done(fast));
@@ -208,33 +218,38 @@ TEST_CASE("one communicator on two streams keeps the order of the calls", "[wait
 }
 
 TEST_CASE("a fault keeps one call of one rank from completing, not those of the others", "[waiting]") {
-  CHECK(all_well(run_ranks(2, [](Rank& r) {
-    const Comm comm = r.comm();
-    const Stream stream = Rank::stream();
-    const Buffer buffer(64);
-    for (int call = 1; call <= 2; ++call) SUCCESS(ncclAllReduce(buffer, buffer, 4, kFloat32, kSum, comm, stream));
-    EXPECT(Rank::done(stream));
-    SUCCESS(ncclAllReduce(buffer, buffer, 4, kFloat32, kSum, comm, stream));
-    EXPECT(Rank::done(stream, r.rank == 1 ? kAWhile : 5000) == (r.rank == 0));
-    r.set(0);
-    r.await(0, 2);
-  }, {"SIMNCCL_FAULT=1:3:stall"})));
+  CHECK(all_well(run_ranks(2,
+                           [](Rank& r) {
+                             const Comm comm = r.comm();
+                             const Stream stream = Rank::stream();
+                             const Buffer buffer(64);
+                             for (int call = 1; call <= 2; ++call)
+                               SUCCESS(ncclAllReduce(buffer, buffer, 4, kFloat32, kSum, comm, stream));
+                             EXPECT(Rank::done(stream));
+                             SUCCESS(ncclAllReduce(buffer, buffer, 4, kFloat32, kSum, comm, stream));
+                             EXPECT(Rank::done(stream, r.rank == 1 ? kAWhile : 5000) == (r.rank == 0));
+                             r.set(0);
+                             r.await(0, 2);
+                           },
+                           {"SIMNCCL_FAULT=1:3:stall"})));
 }
 
 TEST_CASE("small mismatches complete if so asked", "[waiting]") {
-  CHECK(all_well(run_ranks(2, [](Rank& r) {
-    const Comm comm = r.comm();
-    const Stream stream = Rank::stream();
-    const Buffer buffer = device_copy(std::vector<int>(64, r.rank + 1));
-    SUCCESS(ncclAllReduce(buffer, buffer, 1 + r.rank, kInt32, kSum, comm, stream));
-    EXPECT(Rank::done(stream));
-    EXPECT(host_copy<int>(buffer, 1)[0] == r.rank + 1);
-    SUCCESS(ncclAllReduce(buffer, buffer, 16, kInt32, kSum, comm, stream));
-    EXPECT(Rank::done(stream));
-    EXPECT(host_copy<int>(buffer, 16) == std::vector<int>(16, 3));
-    SUCCESS(ncclAllReduce(buffer, buffer, 17 + r.rank, kInt32, kSum, comm, stream));
-    EXPECT(!Rank::done(stream, kAWhile));
-  }, {"SIMNCCL_MISMATCH_COMPLETES=64"})));
+  CHECK(all_well(run_ranks(2,
+                           [](Rank& r) {
+                             const Comm comm = r.comm();
+                             const Stream stream = Rank::stream();
+                             const Buffer buffer = device_copy(std::vector<int>(64, r.rank + 1));
+                             SUCCESS(ncclAllReduce(buffer, buffer, 1 + r.rank, kInt32, kSum, comm, stream));
+                             EXPECT(Rank::done(stream));
+                             EXPECT(host_copy<int>(buffer, 1)[0] == r.rank + 1);
+                             SUCCESS(ncclAllReduce(buffer, buffer, 16, kInt32, kSum, comm, stream));
+                             EXPECT(Rank::done(stream));
+                             EXPECT(host_copy<int>(buffer, 16) == std::vector<int>(16, 3));
+                             SUCCESS(ncclAllReduce(buffer, buffer, 17 + r.rank, kInt32, kSum, comm, stream));
+                             EXPECT(!Rank::done(stream, kAWhile));
+                           },
+                           {"SIMNCCL_MISMATCH_COMPLETES=64"})));
 }
 
 namespace {
@@ -258,11 +273,13 @@ TEST_CASE("a killed rank leaves the others waiting, and nothing behind", "[waiti
     const Stream stream = Rank::stream();
     const Buffer buffer(4 << 20);
     if (r.rank == 1) {
-      for (int i = 0; i < 100; ++i) SUCCESS(ncclAllReduce(buffer, buffer, 1 << 20, kFloat32, kSum, comm, stream));
+      for (int i = 0; i < 100; ++i)
+        SUCCESS(ncclAllReduce(buffer, buffer, 1 << 20, kFloat32, kSum, comm, stream));
       Rank::pause(10);
       raise(SIGKILL);
     }
-    for (int i = 0; i < 200; ++i) SUCCESS(ncclAllReduce(buffer, buffer, 1 << 20, kFloat32, kSum, comm, stream));
+    for (int i = 0; i < 200; ++i)
+      SUCCESS(ncclAllReduce(buffer, buffer, 1 << 20, kFloat32, kSum, comm, stream));
     EXPECT(!Rank::done(stream, 4000));
     SUCCESS(ncclCommAbort(comm));
     EXPECT(Rank::done(stream, 2000));
