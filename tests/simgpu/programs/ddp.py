@@ -6,6 +6,7 @@ import torch.distributed as dist
 
 import reference
 from small_gpt import SmallGpt, batch
+from whole_line import say
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -23,4 +24,4 @@ for step, wanted in enumerate(reference.train(world, accumulate=2)):
     optimizer.zero_grad()
     reference.check(rank, step, loss.item(), norm.item(), wanted)
 dist.destroy_process_group()
-print("training right", flush=True)
+say("training right")

@@ -7,6 +7,7 @@ from torch.distributed.fsdp import fully_shard
 
 import reference
 from small_gpt import SmallGpt, batch
+from whole_line import say
 
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -26,4 +27,4 @@ for step, wanted in enumerate(reference.train(world)):
     optimizer.zero_grad()
     reference.check(rank, step, loss.item(), norm.item(), wanted)
 dist.destroy_process_group()
-print("training right", flush=True)
+say("training right")

@@ -7,6 +7,7 @@ import torch
 
 import reference
 from small_gpt import SmallGpt, batch
+from whole_line import say
 
 check_values = "--check" in sys.argv
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
@@ -30,10 +31,10 @@ for step, wanted in enumerate(reference.train(world)):
     loss = engine(batch(rank * 100).cuda())
     engine.backward(loss)
     engine.step()
-    print(f"step {step} loss {loss.item():.4f} norm {float(engine.get_global_grad_norm()):.4f}", flush=True)
+    say(f"step {step} loss {loss.item():.4f} norm {float(engine.get_global_grad_norm()):.4f}")
     if check_values:
         reference.check(rank, step, loss.item(), float(engine.get_global_grad_norm()), wanted)
 torch.cuda.synchronize()
 assert engine.skipped_steps == 0, f"{engine.skipped_steps} steps were skipped"
 deepspeed.comm.destroy_process_group()
-print("training right", flush=True)
+say("training right")
