@@ -129,7 +129,7 @@ enum class CommState : std::uint32_t { kNone, kCreating, kReady, kFinalized, kDe
 enum class CommOrigin : std::uint32_t { kUnknown, kInit, kInitAll, kSplit, kShrink, kGrow };
 
 struct CommEntry {
-  std::atomic<CommState> state;
+  std::atomic<CommState> state;  // kNone: claimed, its fields are not all there yet
   CommOrigin origin;
   std::uint64_t id;          // equal on all members, unequal otherwise; 0 = a split without colour
   std::uint64_t nccl_hash;   // NCCL's own commHash where it can be computed, else 0
