@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include "monitor/clock.h"
 #include "monitor/left_behind.h"
+#include "monitor/old_spools.h"
 
 namespace dshang::monitor {
 namespace {
@@ -20,6 +24,16 @@ constexpr std::uint64_t kSampleWhenSuspicious = 1 * kSecond, kSampleElse = 5 * k
 constexpr auto kPatienceForFiles = std::chrono::seconds(30);
 // The detectors may take this part of a core: they look at all records of all ranks.
 constexpr std::uint64_t kAnalysisShare = 8;
+
+// On a thread of its own, which nobody waits for: the files of this job shall not come later for it.
+void tidy_up(const Settings& settings) {
+  std::string jobs = std::filesystem::path(settings.spool).parent_path().string();
+  try {
+    std::thread([jobs, user = settings.user] { remove_old_spools(jobs, user); }).detach();
+  } catch (const std::system_error&) {
+    // No thread to spare: another monitor's start does it.
+  }
+}
 
 bool is_readable(int fd) {
   pollfd wait{fd, POLLIN, 0};
@@ -144,6 +158,7 @@ void Loop::begin_attempt(bool first) {
   } else {
     attempt_ = std::make_unique<Attempt>(settings_);
   }
+  if (first) tidy_up(settings_);
   on_hang_.begin_attempt();
   next_sample_ns_ = next_analysis_ns_ = 0;
   analysis_is_due_ = false;
