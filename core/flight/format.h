@@ -163,7 +163,7 @@ struct Frame {
   std::int32_t line;            // 0 = unknown
 };
 
-// A call of ZeRO-3 lies below some 30 frames of library code, and each torch module that contains another adds three or
+// A call of ZeRO-3 lies below some 35 frames of library code, and each torch module that contains another adds three or
 // four, before the user's innermost line comes.
 inline constexpr unsigned kSiteFrames = 64;
 
