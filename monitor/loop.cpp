@@ -18,6 +18,7 @@ namespace dshang::monitor {
 namespace {
 
 constexpr std::uint64_t kPatienceForFirstRank = 10 * kSecond;
+constexpr std::uint64_t kPatienceForOthers = 200 * kMillisecond;  // after this monitor's start
 constexpr std::uint64_t kPatienceForGreeting = 2 * kSecond;
 constexpr std::uint64_t kSampleWhenSuspicious = 1 * kSecond, kSampleElse = 5 * kSecond;
 // Usually far less than the promised 2 s; on an overloaded machine late files are better than half ones.
@@ -55,7 +56,9 @@ void Loop::run() {
     std::uint64_t now = now_ns();
     find_the_dead();
     bool anybody_came = attempt_ && !attempt_->attached().empty();
-    if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor())) break;
+    if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor()) &&
+        !others_may_come(now))
+      break;
     if (!anybody_came && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
     accept_guests(now);
     hear_guests(now);
@@ -66,6 +69,15 @@ void Loop::run() {
     }
   }
   finish();
+}
+
+// Ranks shorter than this monitor's start wait for its address, which each of them tries at moments of its
+// own: the first to hand over may be gone before the next one does.
+bool Loop::others_may_come(std::uint64_t now) const {
+  if (elapsed(started_ns_, now) > kPatienceForOthers) return false;
+  const auto& attached = attempt_->attached();
+  auto world = static_cast<std::size_t>(std::max(attached.front()->process->records.world_size, 0));
+  return attached.size() < world;
 }
 
 bool Loop::anybody_alive() const {

@@ -78,6 +78,7 @@ def test_short_ranks_are_judged(bench):
     bench.wait(report.exists)
     bench.wait(lambda: len(list((bench.folder / "out" / "flight").glob("rank-*.flight"))) == 3)
     assert json.loads(report.read_text())["verdict"] == "healthy"
+    assert [path.name for path in (bench.folder / "out").glob("attempt-*")] == ["attempt-1"]
 
 
 def seconds_to_end(bench, program, **environment):
