@@ -11,7 +11,8 @@ namespace {
 std::vector<std::string> not_checked(const JobView& view) {
   std::vector<std::string> lines;
   for (const job::CommView& comm : view.comms) {
-    if (comm.complete() || comm.size <= 0) continue;
+    bool all_heard = view.world_size > 0 && static_cast<std::int32_t>(view.ranks.size()) >= view.world_size;
+    if (comm.complete() || comm.size <= 0 || all_heard) continue;  // where all were heard from, some have not come yet
     lines.push_back("communicator " + comm.name + ": heard from " + std::to_string(comm.members.size()) + " of its " +
                     std::to_string(comm.size) + " ranks; nothing rests on the absence of the others");
   }
@@ -44,6 +45,20 @@ void link_causes(std::vector<Finding>& findings) {
       if (i != cause && same_rank && !f.consequence_of && f.severity == Severity::kHang && after >= -1 && after <= kJustBefore) {
         f.consequence_of = cause;
       }
+    }
+  }
+}
+
+// A rank that ended is why it is missing in the creation of a communicator.
+void link_endings(std::vector<Finding>& findings) {
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    for (std::size_t cause = 0; cause < findings.size() && findings[i].type == "comm-init-stall"; ++cause) {
+      bool ended = findings[cause].type == "rank-dead" || findings[cause].type == "early-return";
+      const auto& suspects = findings[cause].suspects;
+      bool same = std::any_of(suspects.begin(), suspects.end(), [&](Rank rank) {
+        return std::count(findings[i].suspects.begin(), findings[i].suspects.end(), rank) > 0;
+      });
+      if (ended && same) findings[i].consequence_of = cause;
     }
   }
 }
@@ -101,6 +116,7 @@ job::Analysis analyse(const job::Job& job) {
   work.explained.assign(work.divergences.size(), false);
   for (const Detector& detector : Registry::detectors()) detector.run(work);
   link_causes(work.findings);
+  link_endings(work.findings);
   put_in_order(work.findings);
   return {std::move(work.findings), not_checked(view), std::move(work.wants_stacks)};
 }

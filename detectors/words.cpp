@@ -197,6 +197,7 @@ std::uint64_t last_activity(const JobView&, const job::RankView& rank) {
 }
 
 std::uint64_t idle_since(const JobView& view, const job::RankView& rank) {
+  if (job::creating_since(rank)) return 0;
   const auto& calls = rank.records().calls;
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
     if (!calls.at(n).torn && job::is_outstanding(calls.at(n))) return 0;

@@ -33,7 +33,7 @@ std::vector<Rank> alive(const JobView& view, const std::vector<Rank>& ranks);
 
 // When the rank last did something that was recorded (a call, a visit, a return from a call), 0 = never.
 std::uint64_t last_activity(const JobView& view, const job::RankView& rank);
-// The same for a rank without any outstanding call; 0 when one is outstanding.
+// The same for a rank without any outstanding call; 0 when one is outstanding, or a communicator is being created.
 std::uint64_t idle_since(const JobView& view, const job::RankView& rank);
 
 // The suspects' first call behind the parting was made outside every phase, after a step that they had finished, while the
