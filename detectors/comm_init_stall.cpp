@@ -126,7 +126,7 @@ std::string place(const JobView& view, job::SiteId site) {
 const job::Call* oldest_outstanding(const RankView& rank) {
   const auto& calls = rank.records().calls;
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-    if (!calls.at(n).torn && job::is_outstanding(calls.at(n))) return &calls.at(n);
+    if (!calls.at(n).torn && job::waits_in(rank, calls.at(n))) return &calls.at(n);
   }
   return nullptr;
 }
@@ -142,8 +142,8 @@ std::string waits_in_text(const JobView& view, std::size_t r, const job::Call& c
 // Where a rank is that has not come.
 std::string whereabouts(const JobView& view, std::size_t r) {
   const RankView& rank = view.ranks[r];
-  if (!rank.alive()) return "has ended";
   if (const job::Call* call = oldest_outstanding(rank)) return waits_in_text(view, r, *call);
+  if (!rank.alive() && lasted(view, rank, last_activity(view, rank)) < view.stall_after()) return "has ended";
   if (job::creating_since(rank)) return "is creating another communicator";
   Progress p = progress_of(view, rank, view.stall_after());
   std::string text = "is on the host";
@@ -241,7 +241,7 @@ std::vector<std::string> fixes(const Creation& creation) {
 bool is_advancing(const JobView& view, const std::vector<std::size_t>& missing) {
   return std::any_of(missing.begin(), missing.end(), [&](std::size_t r) {
     const RankView& rank = view.ranks[r];
-    return rank.alive() && idle_since(view, rank) != 0 && progress_of(view, rank, view.stall_after()).advances();
+    return idle_since(view, rank) != 0 && progress_of(view, rank, view.stall_after()).advances();
   });
 }
 
@@ -284,7 +284,12 @@ bool look_at(Work& work, const Creation& creation) {
   bool advances = !failed && is_advancing(view, *missing);
   f.severity = !advances ? Severity::kHang : waited >= 10 * view.stall_after() ? Severity::kWarning : Severity::kInfo;
   f.class_certainty = Certainty::kProven;
-  f.evidence.push_back(failed ? "judged: the others are still inside " + seconds_text(kAfterFailure) + " after the failure" : threshold_text(view));
+  if (failed) {
+    f.certainty = Certainty::kProven;
+    f.evidence.push_back("the others are still inside " + seconds_text(kAfterFailure) + " after the failure: NCCL has not told them");
+  } else {
+    f.evidence.push_back(threshold_text(view));
+  }
   f.comm = name_of(view, creation);
   f.comm_ranks = f.waiting;
   f.comm_ranks.insert(f.comm_ranks.end(), f.suspects.begin(), f.suspects.end());

@@ -193,9 +193,7 @@ void run(Work& work) {
     WaitGraph graph(view, proven ? std::nullopt : std::optional<double>(view.stall_after()));
     std::vector<Wait> ring = graph.cycle();
     if (ring.empty() || !crosses_communicators(ring)) continue;
-    std::uint64_t newest = 0;
-    for (const Wait& wait : ring) newest = std::max(newest, since(wait));
-    if (view.ago(newest) < view.params().settle) return;
+    if (stood(view, ring) < view.params().settle) return;
     work.findings.push_back(make_finding(view, ring, graph.stuck(), proven));
     std::vector<Rank> ranks;
     for (const Wait& wait : graph.stuck()) ranks.push_back(wait.member->rank);

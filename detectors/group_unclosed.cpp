@@ -27,7 +27,6 @@ bool inside_nccl(const RankView& rank, const job::Thread& thread) {
 
 std::optional<OpenGroup> look_at(const RankView& rank, std::size_t index) {
   const job::RankRecords& records = rank.records();
-  if (!rank.alive()) return std::nullopt;
   OpenGroup open;
   open.rank = index;
   bool is_open = false;
@@ -68,11 +67,11 @@ void find_waiting(const JobView& view, const OpenGroup& open, Finding& f) {
     if (!open.calls.empty() && !held) continue;
     for (const job::Member& member : comm.members) {
       const RankView& rank = view.ranks[member.process];
-      if (&member == mine || !rank.alive()) continue;
+      if (&member == mine) continue;
       const auto& calls = rank.records().calls;
       for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
         const Call& call = calls.at(n);
-        if (call.torn || call.comm != member.comm_index || !job::is_outstanding(call)) continue;
+        if (call.torn || call.comm != member.comm_index || !job::waits_in(rank, call)) continue;
         f.waiting.push_back(member.rank);
         job::Side side = job::side_of(view, member, call);
         side.ranks = {member.rank};
@@ -110,7 +109,7 @@ Finding make_finding(const JobView& view, const OpenGroup& open) {
   f.suspects = {view.ranks[open.rank].rank};
   find_waiting(view, open, f);
   std::string name = "rank " + std::to_string(f.suspects[0]);
-  std::string since = seconds_text(view.ago(open.since_ns));
+  std::string since = seconds_text(lasted(view, view.ranks[open.rank], open.since_ns));
   f.summary = name + " has opened a group (ncclGroupStart) and not closed it for " + since + ": ";
   f.summary += open.calls.empty() ? "what it calls is not issued" : "its " + call_line(view, open, *open.calls[0]) + " was never issued";
   f.summary += "; " + wait_text(f.waiting);
@@ -137,7 +136,7 @@ void run(Work& work) {
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     std::optional<OpenGroup> open = look_at(view.ranks[r], r);
     if (!open) continue;
-    double stays_open = view.ago(open->since_ns);
+    double stays_open = lasted(view, view.ranks[r], open->since_ns);
     if (stays_open < (open->step_has_passed ? view.params().settle : view.stall_after())) continue;
     Finding f = make_finding(view, *open);
     if (f.waiting.empty()) continue;

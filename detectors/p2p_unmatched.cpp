@@ -102,7 +102,7 @@ bool find_mismatch(Work& work) {
         const Wait& sender = sends(view, mine) ? mine : reverse;
         const Wait& receiver = sends(view, mine) ? reverse : mine;
         f.summary = "send " + std::to_string(call.number) + " of " + *f.comm + " and its receive differ: rank " + std::to_string(sender.member->rank) +
-                    " sends " + call_details(view, sender) + "; rank " + std::to_string(receiver.member->rank) + " receives " +
+                    " makes a " + call_details(view, sender) + ", rank " + std::to_string(receiver.member->rank) + " a " +
                     call_details(view, receiver);
         f.evidence = {"rank " + std::to_string(sender.member->rank) + ": " + call_details(view, sender),
                       "rank " + std::to_string(receiver.member->rank) + ": " + call_details(view, receiver)};
@@ -143,10 +143,15 @@ bool find_ring(Work& work) {
     for (const Wait& wait : ring) {
       newest = std::max(newest, since(wait));
       all_send = all_send && is_point_to_point(view, wait) && sends(view, wait);
-      f.evidence.push_back(wait_text(view, wait) + " (" + call_details(view, wait) + "); " + lacking(view, wait));
-      if (is_point_to_point(view, wait)) f.evidence.back() += "; " + last_between(view, wait);
+      std::string line = wait_text(view, wait) + " (" + call_details(view, wait) + "); ";
+      if (is_point_to_point(view, wait)) {
+        line += lacking(view, wait) + "; " + last_between(view, wait);
+      } else {
+        line += "rank " + std::to_string(wait.other->rank) + " has not made it";
+      }
+      f.evidence.push_back(std::move(line));
     }
-    if (view.ago(newest) < view.params().settle) return false;
+    if (stood(view, ring) < view.params().settle) return false;
     for (const Wait& wait : graph.stuck()) f.waiting.push_back(wait.member->rank);
     f.summary = wait_text(view, *p2p) + ": " + lacking(view, *p2p);
     const Wait& next = ring[static_cast<std::size_t>(p2p - ring.begin() + 1) % ring.size()];
@@ -163,15 +168,6 @@ bool find_ring(Work& work) {
 }
 
 // ---- the other has ended, is on its host, or has gone on -----------------------------------------------------------
-
-std::optional<std::size_t> death_of(const Work& work, Rank rank) {
-  for (std::size_t i = 0; i < work.findings.size(); ++i) {
-    const Finding& f = work.findings[i];
-    bool about_end = f.type == "rank-dead" || f.type == "early-return";
-    if (about_end && std::count(f.suspects.begin(), f.suspects.end(), rank)) return i;
-  }
-  return std::nullopt;
-}
 
 void find_absent(Work& work) {
   const JobView& view = work.view;
@@ -215,14 +211,14 @@ void find_orphans(Work& work) {
     for (const Member& member : comm.members) {
       const RankView& rank = view.ranks[member.process];
       const auto& calls = rank.records().calls;
-      for (std::uint64_t n = calls.first(); rank.alive() && n < calls.end(); ++n) {
+      for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
         const Call& call = calls.at(n);
-        if (call.torn || call.number == 0 || call.comm != member.comm_index || !job::is_outstanding(call)) continue;
+        if (call.torn || call.number == 0 || call.comm != member.comm_index || !job::waits_in(rank, call)) continue;
         if (!(view.op_traits(rank, call) & (flight::kOpSend | flight::kOpRecv))) continue;
         const Member* other = nullptr;
         if (partner_of(view, comm, member, call, &other) || !other) continue;
         const auto& death = view.ranks[other->process].journal().death;
-        if (!death || view.ago(death->time_ns) < kToFinish || view.ago(call.enter_ns) < kToFinish) continue;
+        if (!death || lasted(view, rank, std::max(death->time_ns, call.enter_ns)) < kToFinish) continue;
         Wait wait{&comm, &member, &call, other};
         Finding f;
         f.type = "p2p-unmatched";
@@ -236,7 +232,6 @@ void find_orphans(Work& work) {
         f.fix = {"Look at why rank " + std::to_string(other->rank) + " ended first; end the others with it.",
                  "Where it ended normally, let every stage make the same number of sends and receives."};
         f.at = view.seconds(std::max(call.enter_ns, death->time_ns));
-        f.consequence_of = death_of(work, other->rank);
         work.findings.push_back(std::move(f));
         return;
       }
@@ -246,9 +241,7 @@ void find_orphans(Work& work) {
 
 void run(Work& work) {
   std::size_t before = work.findings.size();
-  bool has_cause = std::any_of(work.findings.begin(), work.findings.end(), [](const Finding& f) {
-    return f.severity == Severity::kHang && f.type != "rank-dead" && f.type != "early-return";
-  });
+  bool has_cause = std::any_of(work.findings.begin(), work.findings.end(), [](const Finding& f) { return f.severity == Severity::kHang; });
   if (has_cause) return;
   if (!find_mismatch(work) && !find_ring(work)) {
     find_orphans(work);
@@ -268,6 +261,6 @@ void run(Work& work) {
 
 }  // namespace
 
-DSHANG_DETECTOR(30, "p2p-unmatched", run);
+DSHANG_DETECTOR(17, "p2p-unmatched", run);
 
 }  // namespace dshang::detect

@@ -36,9 +36,9 @@ std::uint64_t held_since(const RankView& rank, char state) {
   return since;
 }
 
-const Call* oldest_outstanding(const Member& member) {
+const Call* oldest_outstanding(const JobView& view, const Member& member) {
   for (const Call* call : member.calls) {
-    if (job::is_outstanding(*call)) return call;
+    if (job::waits_in(view.ranks[member.process], *call)) return call;
   }
   return nullptr;
 }
@@ -51,7 +51,7 @@ std::optional<Frozen> victims_of(const JobView& view, std::size_t rank) {
     Frozen frozen;
     frozen.comm = &comm;
     for (const Member& member : comm.members) {
-      const Call* call = member.process == rank || !view.ranks[member.process].alive() ? nullptr : oldest_outstanding(member);
+      const Call* call = member.process == rank ? nullptr : oldest_outstanding(view, member);
       if (!call) continue;
       frozen.waiting.push_back(member.rank);
       frozen.since_ns = std::max(frozen.since_ns, call->enter_ns);
@@ -65,23 +65,22 @@ std::optional<Frozen> victims_of(const JobView& view, std::size_t rank) {
 std::optional<Frozen> stopped(const JobView& view) {
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     const RankView& rank = view.ranks[r];
-    if (!rank.alive()) continue;
     for (char state : {'T', 'D'}) {
       std::uint64_t since = held_since(rank, state);
-      if (!since || view.ago(since) < view.stall_after()) continue;
+      if (!since || lasted(view, rank, since) < view.stall_after()) continue;
       std::optional<Frozen> frozen = victims_of(view, r);
-      if (!frozen || view.ago(frozen->since_ns) < view.stall_after()) continue;
+      if (!frozen || lasted(view, rank, frozen->since_ns) < view.stall_after()) continue;
       if (state == 'D' && progress_of(view, rank, view.stall_after()).advances()) continue;
       frozen->ranks = {r};
       const job::HostSample& newest = rank.journal().samples.back();
       std::string where = newest.syscall.empty() ? newest.wchan : newest.syscall;
       std::string id = "its process (pid " + std::to_string(rank.records().pid) + ")";
       if (state == 'T') {
-        frozen->what = id + " has been stopped (state T) for " + seconds_text(view.ago(since));
+        frozen->what = id + " has been stopped (state T) for " + seconds_text(lasted(view, rank, since));
         frozen->fix = "Find out who stopped it (Ctrl-Z, SIGSTOP, a debugger, the container's freezer) and let it go on: kill -CONT " +
                       std::to_string(rank.records().pid) + ".";
       } else {
-        frozen->what = id + " has been in an uninterruptible wait of the kernel (state D) for " + seconds_text(view.ago(since)) +
+        frozen->what = id + " has been in an uninterruptible wait of the kernel (state D) for " + seconds_text(lasted(view, rank, since)) +
                        (where.empty() ? "" : ", in " + where);
         frozen->fix = "The process waits for a device or file system that does not answer: look at `dmesg` (NFS, a disk, the NVIDIA driver's "
                       "Xid errors) of " + rank.records().host + "; it cannot be killed before that answers.";
@@ -94,7 +93,7 @@ std::optional<Frozen> stopped(const JobView& view) {
 
 bool gpu_is_watched(const JobView& view, const RankView& rank) {
   const auto& records = rank.records();
-  return records.poll_ns != 0 && view.ago(records.poll_ns) < kPollerFresh && records.poll_stuck_ns == 0;
+  return records.poll_ns != 0 && lasted(view, rank, records.poll_ns) < kPollerFresh && records.poll_stuck_ns == 0;
 }
 
 // Nothing of NCCL is queued before it: what holds it up is not recorded.
@@ -114,20 +113,27 @@ bool is_not_reached(const JobView& view, const RankView& rank, const Call& call)
          gpu_is_watched(view, rank) && is_first_on_stream(rank, call);
 }
 
+// Until the first of the members ended.
+double lasted_on_all(const JobView& view, const CommView& comm, std::uint64_t since_ns) {
+  double shortest = view.ago(since_ns);
+  for (const Member& member : comm.members) shortest = std::min(shortest, lasted(view, view.ranks[member.process], since_ns));
+  return shortest;
+}
+
 // The first call that is not done everywhere, where all have made it.
 std::optional<Frozen> held_up(const JobView& view) {
   for (const CommView& comm : view.comms) {
     if (!comm.complete() || comm.members.size() < 2) continue;
     job::Seq k = UINT64_MAX, last = UINT64_MAX;
     for (const Member& member : comm.members) {
-      if (const Call* call = oldest_outstanding(member)) k = std::min(k, static_cast<job::Seq>(call->number));
+      if (const Call* call = oldest_outstanding(view, member)) k = std::min(k, static_cast<job::Seq>(call->number));
       last = std::min(last, member.last());
     }
     if (k > last) continue;
     Frozen frozen{{}, &comm, k, {}, 0, "", ""};
     std::size_t done = 0, started = 0, not_reached = 0;
     for (const Member& member : comm.members) {
-      if (!member.has(k) || !view.ranks[member.process].alive()) {
+      if (!member.has(k)) {
         frozen.since_ns = UINT64_MAX;
         break;
       }
@@ -141,7 +147,7 @@ std::optional<Frozen> held_up(const JobView& view) {
         ++not_reached;
       }
     }
-    if (frozen.since_ns == UINT64_MAX || view.ago(frozen.since_ns) < view.stall_after()) continue;
+    if (frozen.since_ns == UINT64_MAX || lasted_on_all(view, comm, frozen.since_ns) < view.stall_after()) continue;
     std::size_t size = comm.members.size();
     bool one_left = done + 1 == size, one_not_reached = not_reached == 1 && done + started + 1 == size;
     if (!one_left && !one_not_reached) continue;
@@ -150,7 +156,7 @@ std::optional<Frozen> held_up(const JobView& view) {
       bool left = one_left ? !job::is_done(call) : is_not_reached(view, view.ranks[member.process], call);
       if (left) {
         frozen.ranks.push_back(member.process);
-      } else if (oldest_outstanding(member) || !one_left) {
+      } else if (oldest_outstanding(view, member) || !one_left) {
         frozen.waiting.push_back(member.rank);
       }
     }
@@ -225,6 +231,6 @@ void run(Work& work) {
 
 }  // namespace
 
-DSHANG_DETECTOR(38, "rank-frozen", run);
+DSHANG_DETECTOR(18, "rank-frozen", run);
 
 }  // namespace dshang::detect

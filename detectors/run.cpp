@@ -49,10 +49,12 @@ void link_causes(std::vector<Finding>& findings) {
   }
 }
 
-// A rank that ended is why it is missing in the creation of a communicator.
+// A rank that ended is why it is missing in the creation of a communicator, or as the partner of a send or receive.
 void link_endings(std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < findings.size(); ++i) {
-    for (std::size_t cause = 0; cause < findings.size() && findings[i].type == "comm-init-stall"; ++cause) {
+    bool missed = findings[i].type == "comm-init-stall" && findings[i].certainty == Certainty::kJudged;  // else it had failed
+    bool may_follow = missed || findings[i].type == "p2p-unmatched";
+    for (std::size_t cause = 0; cause < findings.size() && may_follow; ++cause) {
       bool ended = findings[cause].type == "rank-dead" || findings[cause].type == "early-return";
       const auto& suspects = findings[cause].suspects;
       bool same = std::any_of(suspects.begin(), suspects.end(), [&](Rank rank) {
@@ -61,33 +63,6 @@ void link_endings(std::vector<Finding>& findings) {
       if (ended && same) findings[i].consequence_of = cause;
     }
   }
-}
-
-// The cause first: severity, then causes before consequences, then time.
-void put_in_order(std::vector<Finding>& findings) {
-  std::vector<std::size_t> order(findings.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  auto rank_of = [&](std::size_t i) {
-    const Finding& f = findings[i];
-    int severity = f.consequence_of ? 0 : static_cast<int>(f.severity);
-    for (const Finding& other : findings) {
-      // A cause is as important as what follows from it.
-      if (other.consequence_of == i) severity = std::max(severity, static_cast<int>(other.severity));
-    }
-    return severity;
-  };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    int ra = rank_of(a), rb = rank_of(b);
-    return ra != rb ? ra > rb : findings[a].at < findings[b].at;
-  });
-  std::vector<std::size_t> place(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  std::vector<Finding> sorted;
-  for (std::size_t i : order) sorted.push_back(std::move(findings[i]));
-  for (Finding& f : sorted) {
-    if (f.consequence_of) f.consequence_of = place[*f.consequence_of];
-  }
-  findings = std::move(sorted);
 }
 
 }  // namespace
@@ -117,7 +92,7 @@ job::Analysis analyse(const job::Job& job) {
   for (const Detector& detector : Registry::detectors()) detector.run(work);
   link_causes(work.findings);
   link_endings(work.findings);
-  put_in_order(work.findings);
+  job::put_in_order(work.findings);
   return {std::move(work.findings), not_checked(view), std::move(work.wants_stacks)};
 }
 

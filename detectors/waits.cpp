@@ -45,7 +45,7 @@ WaitGraph::WaitGraph(const JobView& view, std::optional<double> quiet)
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     collect(r);
     const RankView& rank = view.ranks[r];
-    quiet_.push_back(quiet && rank.alive() && !job::creating_since(rank) && view.ago(newest_record(view, rank)) >= *quiet);
+    quiet_.push_back(quiet && !job::creating_since(rank) && lasted(view, rank, newest_record(view, rank)) >= *quiet);
   }
   for (Head& head : heads_) {
     for (const Call* call : head.calls) connect(head, *call);
@@ -55,9 +55,7 @@ WaitGraph::WaitGraph(const JobView& view, std::optional<double> quiet)
 
 void WaitGraph::collect(std::size_t r) {
   const RankView& rank = view_.ranks[r];
-  if (!rank.alive()) return;
   const auto& calls = rank.records().calls;
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> lanes;  // stream and group of the head: its index
   std::map<std::uint64_t, std::size_t> head_of_stream;
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
     const Call& call = calls.at(n);
@@ -65,7 +63,7 @@ void WaitGraph::collect(std::size_t r) {
     std::uint32_t traits = view_.op_traits(rank, call);
     if (!(traits & (flight::kOpCollective | kDirections))) continue;
     if (traits & kDirections) p2p_[r][p2p_key(call.comm, traits & kDirections, call.root_or_peer, call.number)] = &call;
-    if ((call.flags & flight::kCallGroupPending) || !job::is_outstanding(call)) continue;
+    if ((call.flags & flight::kCallGroupPending) || !job::waits_in(rank, call)) continue;
     auto [at, is_first] = head_of_stream.try_emplace(call.stream, heads_.size());
     if (is_first) {
       heads_.push_back({r, {}, false, true, {}});
@@ -103,7 +101,6 @@ void WaitGraph::connect(Head& head, const Call& call) {
 
 void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& member, const Call& call, const Member& other,
                            const Call* others_call) {
-  if (!view_.ranks[other.process].alive()) return;
   Edge edge{{&comm, &member, &call, &other, nullptr, false, false}, other.process, std::nullopt};
   if (others_call) {
     edge.wait.group_open = others_call->flags & flight::kCallGroupPending;
@@ -193,10 +190,19 @@ std::vector<Wait> WaitGraph::absent() const {
   std::vector<Wait> waits;
   for (const Head& head : heads_) {
     for (const Edge& edge : head.edges) {
-      if (!edge.head) waits.push_back(edge.wait);
+      bool living = view_.ranks[head.rank].alive() && view_.ranks[edge.rank].alive();
+      if (!edge.head && living) waits.push_back(edge.wait);
     }
   }
   return waits;
+}
+
+double stood(const JobView& view, const std::vector<Wait>& ring) {
+  std::uint64_t newest = 0;
+  for (const Wait& wait : ring) newest = std::max(newest, since(wait));
+  double shortest = view.ago(newest);
+  for (const Wait& wait : ring) shortest = std::min(shortest, lasted(view, view.ranks[wait.member->process], newest));
+  return shortest;
 }
 
 std::string place_of(const JobView& view, const Wait& wait) {

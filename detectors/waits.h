@@ -5,8 +5,8 @@
 // stuck, or has made it behind another blocked head on one stream.  A host is stuck where every call that it may be
 // waiting for is blocked.  What is left when everything that can still move is taken away waits for itself, for ever.
 //
-// Ranks that have ended, were not heard from, or are creating a communicator are never stuck here: other detectors
-// speak of them.
+// A rank that has ended is stuck where it was so until its end.  Ranks that were not heard from, or are creating a
+// communicator, are never stuck here: other detectors speak of them.
 #pragma once
 
 #include <cstdint>
@@ -93,5 +93,7 @@ std::string place_of(const JobView& view, const Wait& wait);
 bool is_point_to_point(const JobView& view, const Wait& wait);
 // Since when the call is waited for.
 inline std::uint64_t since(const Wait& wait) { return wait.call->enter_ns; }
+// Seconds for which all of them waited at the same time, until now or the first end of one of them.
+double stood(const JobView& view, const std::vector<Wait>& ring);
 
 }  // namespace dshang::detect
