@@ -1,8 +1,8 @@
 // comm-order-cycle: ranks wait for each other across communicators.
 //
 // Proven, without a threshold, where the calls are queued behind each other on one stream, or where the host is inside a
-// call of NCCL.  Where a rank has queued one call and not made the next, its host is taken to wait for the first when
-// nothing was recorded of it for a stall threshold: judged.  Whether two calls were exchanged or one was left out cannot
+// call of NCCL.  Where a rank has queued one call and not made the next, its host is taken to wait for the first when it
+// is inside a function of CUDA that waits for the GPU, or when nothing was recorded of it for a stall threshold: judged.  Whether two calls were exchanged or one was left out cannot
 // always be told: then the explanation is judged.
 #include <algorithm>
 #include <map>
@@ -137,11 +137,11 @@ void add_sides(const JobView& view, const std::vector<Wait>& stuck, Finding& f) 
   }
 }
 
-Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const std::vector<Wait>& stuck, bool proven) {
+Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const std::vector<Wait>& stuck, WaitGraph::Hosts hosts) {
   Finding f;
   f.type = "comm-order-cycle";
   f.severity = Severity::kHang;
-  f.certainty = proven ? Certainty::kProven : Certainty::kJudged;
+  f.certainty = hosts == WaitGraph::Hosts::kInNccl ? Certainty::kProven : Certainty::kJudged;
   const Wait& first = ring[0];
   f.comm = first.comm->name;
   f.comm_ranks = first.comm->ranks();
@@ -173,9 +173,8 @@ Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const s
   if (f.class_certainty == Certainty::kJudged) {
     f.evidence.push_back("whether the calls were exchanged or one was left out is not recorded");
   }
-  if (!proven) {
-    f.evidence.push_back("nothing was recorded of the hosts of these ranks since: they are taken to wait for these calls; " + threshold_text(view));
-  }
+  std::vector<std::string> hosts_say = host_evidence(view, ring, hosts);
+  f.evidence.insert(f.evidence.end(), hosts_say.begin(), hosts_say.end());
   f.fix = fixes(view, ring, queued);
   return f;
 }
@@ -189,12 +188,12 @@ void run(Work& work) {
   for (const Finding& f : work.findings) {
     if (f.severity == Severity::kHang) return;  // what parted first, or a creation that some miss, is the cause
   }
-  for (bool proven : {true, false}) {
-    WaitGraph graph(view, proven ? std::nullopt : std::optional<double>(view.stall_after()));
+  for (WaitGraph::Hosts hosts : {WaitGraph::Hosts::kInNccl, WaitGraph::Hosts::kInCuda, WaitGraph::Hosts::kQuiet}) {
+    WaitGraph graph(view, hosts);
     std::vector<Wait> ring = graph.cycle();
     if (ring.empty() || !crosses_communicators(ring)) continue;
     if (stood(view, ring) < view.params().settle) return;
-    work.findings.push_back(make_finding(view, ring, graph.stuck(), proven));
+    work.findings.push_back(make_finding(view, ring, graph.stuck(), hosts));
     std::vector<Rank> ranks;
     for (const Wait& wait : graph.stuck()) ranks.push_back(wait.member->rank);
     for (std::size_t i = 0; i < work.divergences.size(); ++i) {

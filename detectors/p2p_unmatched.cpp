@@ -2,8 +2,8 @@
 // count or type.
 //
 // Sends are counted per (sender, receiver), so the n-th send from a to b belongs to the n-th receive on b from a, and
-// the communicator of the finding names the pair.  Proven where both ranks wait for each other in their calls; else
-// judged by the stall threshold.  A small send completes without its receive: then nobody waits, and nothing is said.
+// the communicator of the finding names the pair.  Proven where both ranks are inside calls of NCCL that wait for each
+// other; else judged by where their hosts are (waits.h) or by the stall threshold.  A small send completes without its receive: then nobody waits, and nothing is said.
 #include <algorithm>
 
 #include "detectors/progress.h"
@@ -128,15 +128,15 @@ std::vector<std::string> fixes() {
 
 bool find_ring(Work& work) {
   const JobView& view = work.view;
-  for (bool proven : {true, false}) {
-    WaitGraph graph(view, proven ? std::nullopt : std::optional<double>(view.stall_after()));
+  for (WaitGraph::Hosts hosts : {WaitGraph::Hosts::kInNccl, WaitGraph::Hosts::kInCuda, WaitGraph::Hosts::kQuiet}) {
+    WaitGraph graph(view, hosts);
     std::vector<Wait> ring = graph.cycle();
     auto p2p = std::find_if(ring.begin(), ring.end(), [&](const Wait& wait) { return is_point_to_point(view, wait); });
     if (p2p == ring.end()) continue;
     Finding f;
     f.type = "p2p-unmatched";
     f.severity = Severity::kHang;
-    f.certainty = proven ? Certainty::kProven : Certainty::kJudged;
+    f.certainty = hosts == WaitGraph::Hosts::kInNccl ? Certainty::kProven : Certainty::kJudged;
     place(view, *p2p, f);
     std::uint64_t newest = 0;
     bool all_send = true;
@@ -158,7 +158,8 @@ bool find_ring(Work& work) {
     f.summary += next.member->rank == p2p->other->rank ? ", it " + wait_text(view, next).substr(wait_text(view, next).find("waits")) : "";
     if (all_send) f.summary += "; all of them send first";
     f.class_certainty = Certainty::kProven;
-    if (!proven) f.evidence.push_back(threshold_text(view));
+    std::vector<std::string> hosts_say = host_evidence(view, ring, hosts);
+    f.evidence.insert(f.evidence.end(), hosts_say.begin(), hosts_say.end());
     f.fix = fixes();
     f.at = view.seconds(newest);
     work.findings.push_back(std::move(f));
@@ -171,7 +172,7 @@ bool find_ring(Work& work) {
 
 void find_absent(Work& work) {
   const JobView& view = work.view;
-  WaitGraph graph(view, std::nullopt);
+  WaitGraph graph(view, WaitGraph::Hosts::kInNccl);
   for (const Wait& wait : graph.absent()) {
     const RankView& other = view.ranks[wait.other->process];
     if (!is_point_to_point(view, wait) || graph.waits(wait.other->process) || job::creating_since(other)) continue;

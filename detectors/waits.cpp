@@ -40,12 +40,15 @@ const Member* member_at(const CommView& comm, std::int32_t position) {
 
 }  // namespace
 
-WaitGraph::WaitGraph(const JobView& view, std::optional<double> quiet)
+WaitGraph::WaitGraph(const JobView& view, Hosts hosts)
     : view_(view), heads_of_(view.ranks.size()), places_(view.ranks.size()), p2p_(view.ranks.size()) {
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     collect(r);
     const RankView& rank = view.ranks[r];
-    quiet_.push_back(quiet && !job::creating_since(rank) && lasted(view, rank, newest_record(view, rank)) >= *quiet);
+    bool quiet = hosts == Hosts::kQuiet && lasted(view, rank, newest_record(view, rank)) >= view.stall_after();
+    std::optional<GpuWait> wait = hosts == Hosts::kInNccl ? std::nullopt : gpu_wait_of(view, rank);
+    bool in_cuda = wait && lasted(view, rank, wait->since_ns) >= kSyncSeconds;
+    waits_on_host_.push_back((quiet || in_cuda) && !job::creating_since(rank));
   }
   for (Head& head : heads_) {
     for (const Call* call : head.calls) connect(head, *call);
@@ -126,7 +129,7 @@ bool WaitGraph::host_is_stuck(std::size_t rank) const {
   if (std::any_of(heads.begin(), heads.end(), inside)) {
     return std::all_of(heads.begin(), heads.end(), [&](std::size_t h) { return !inside(h) || heads_[h].blocked; });
   }
-  return quiet_[rank] && !heads.empty() && std::all_of(heads.begin(), heads.end(), [&](std::size_t h) { return heads_[h].blocked; });
+  return waits_on_host_[rank] && !heads.empty() && std::all_of(heads.begin(), heads.end(), [&](std::size_t h) { return heads_[h].blocked; });
 }
 
 // Takes away what can still move, until nothing changes.
@@ -195,6 +198,37 @@ std::vector<Wait> WaitGraph::absent() const {
     }
   }
   return waits;
+}
+
+std::optional<GpuWait> gpu_wait_of(const JobView& view, const RankView& rank) {
+  constexpr std::string_view kFunctions[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamSynchronize_ptsz",
+                                             "cudaEventSynchronize", "cudaFree", "cudaFreeHost"};
+  const auto& calls = rank.records().calls;
+  if (calls.empty() || calls.at(calls.end() - 1).torn) return std::nullopt;
+  std::uint32_t index = calls.at(calls.end() - 1).thread;
+  const auto& threads = rank.records().threads;
+  if (index >= threads.size() || !threads[index].inside) return std::nullopt;
+  const std::string& function = view.names().text(threads[index].inside);
+  if (std::find(std::begin(kFunctions), std::end(kFunctions), function) == std::end(kFunctions)) return std::nullopt;
+  return GpuWait{function, threads[index].inside_since_ns};
+}
+
+std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts) {
+  std::vector<std::string> lines;
+  for (const Wait& wait : ring) {
+    const RankView& rank = view.ranks[wait.member->process];
+    std::optional<GpuWait> gpu = gpu_wait_of(view, rank);
+    if (gpu && hosts != WaitGraph::Hosts::kInNccl) {
+      lines.push_back("the host of rank " + std::to_string(rank.rank) + " has been inside " + gpu->function + " for " +
+                      seconds_text(lasted(view, rank, gpu->since_ns)));
+    }
+  }
+  if (hosts == WaitGraph::Hosts::kInCuda) {
+    lines.push_back("judged: a host that has waited for the GPU for " + seconds_text(kSyncSeconds) + " waits for what is outstanding there");
+  } else if (hosts == WaitGraph::Hosts::kQuiet) {
+    lines.push_back("nothing was recorded of the hosts of these ranks since: they are taken to wait for these calls; " + threshold_text(view));
+  }
+  return lines;
 }
 
 double stood(const JobView& view, const std::vector<Wait>& ring) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -31,9 +32,13 @@ struct Wait {
 
 class WaitGraph {
  public:
-  // A host that is in no call is taken to wait for what it has outstanding when nothing was recorded of it for
-  // `quiet` seconds; absent: never, so that what is found is proven.
-  WaitGraph(const JobView& view, std::optional<double> quiet);
+  // When the host of a rank that is inside no call of NCCL is taken to wait for what it has outstanding.
+  enum class Hosts {
+    kInNccl,   // never: what is found is proven
+    kInCuda,   // while its thread has been inside a function of CUDA that waits for the GPU, for kSyncSeconds
+    kQuiet,    // also when nothing was recorded of it for a stall threshold
+  };
+  WaitGraph(const JobView& view, Hosts hosts);
 
   // The calls that cannot complete, each with one reason: of every stuck rank the oldest.  Empty: nobody is stuck.
   const std::vector<Wait>& stuck() const { return stuck_; }
@@ -77,11 +82,24 @@ class WaitGraph {
   const JobView& view_;
   std::vector<Head> heads_;
   std::vector<std::vector<std::size_t>> heads_of_;                       // by rank
-  std::vector<bool> quiet_, stuck_host_;                                 // by rank
+  std::vector<bool> waits_on_host_, stuck_host_;                         // by rank
   std::vector<std::unordered_map<const job::Call*, Place>> places_;      // by rank
   std::vector<std::unordered_map<std::uint64_t, const job::Call*>> p2p_; // by rank: key of p2p_key()
   std::vector<Wait> stuck_;
 };
+
+// A host that is inside a function that waits for the GPU for so long is taken to wait for what is outstanding there.
+inline constexpr double kSyncSeconds = 1;
+
+// The function of CUDA that waits for the GPU, and since when the thread that made the rank's newest call is inside it.
+struct GpuWait {
+  std::string function;
+  std::uint64_t since_ns = 0;
+};
+std::optional<GpuWait> gpu_wait_of(const JobView& view, const job::RankView& rank);
+
+// Why a finding of such a graph may be made: the evidence for each rank of the ring, and the threshold.
+std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts);
 
 // "rank 0 waits in call 5 of world for rank 1"
 std::string wait_text(const JobView& view, const Wait& wait);

@@ -46,8 +46,9 @@ void link_later_endings(const Job& job, const std::vector<Finding>& known, std::
   };
   for (Finding& f : current) {
     bool is_ending = f.type == "rank-dead" || f.type == "early-return" || f.type == "unknown-hang";
-    bool is_new = std::none_of(known.begin(), known.end(), [&](const Finding& old) { return same_trouble(old, f); });
-    if (!is_ending || f.consequence_of || !is_new || !is_frozen(job, f)) continue;
+    auto before = std::find_if(known.begin(), known.end(), [&](const Finding& old) { return same_trouble(old, f); });
+    bool was_first = before != known.end() && !before->consequence_of;
+    if (!is_ending || f.consequence_of || was_first || !is_frozen(job, f)) continue;
     for (std::size_t cause = 0; cause < current.size() && !f.consequence_of; ++cause) {
       const Finding& old = current[cause];
       bool was_known = std::any_of(known.begin(), known.end(), [&](const Finding& one) { return same_trouble(one, old); });

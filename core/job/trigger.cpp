@@ -11,7 +11,8 @@ namespace dshang::job {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr double kStillSeconds = 1;            // somebody waits, and nothing was recorded of anybody for Params::settle
+constexpr double kStillSeconds = 1;            // somebody waits, and nothing was recorded of anybody for Params::settle:
+constexpr double kStillUntil = 5;              // looked at once a second, until then
 constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
 
@@ -44,7 +45,6 @@ struct Trigger::State {
   std::uint64_t last_run_ns = 0;
   std::uint64_t waiting_since_ns = 0; // somebody waits for somebody since
   std::uint64_t records_at_run = 0, records = 0;
-  std::uint64_t still_at = 0;         // `records` when nothing moved while somebody waited, looked at once
   bool recheck = false;               // a finding is likely: keep looking as time passes
   bool suspicious = false;
 
@@ -186,13 +186,12 @@ bool Trigger::look(const Job& job) {
     s.recheck = stall;
     return true;
   }
-  // A circle of ranks that wait for each other is there as soon as nothing moves.
-  bool still = waited >= kStillSeconds && stable && s.still_at != s.records;
+  // A circle of ranks that wait for each other is there as soon as nothing moves, and soon seen from outside.
+  bool still = waited >= kStillSeconds && waited < kStillUntil && stable && now - s.last_run_ns >= kSecond;
   // What is slow or tight, but goes on.
   bool due = s.records != s.records_at_run && s.last_run_ns && now - s.last_run_ns >= kPeriod;
   if (s.last_run_ns == 0) s.last_run_ns = now;
   if (!still && !due) return false;
-  if (still) s.still_at = s.records;
   s.records_at_run = s.records;
   s.last_run_ns = now;
   return true;
