@@ -99,7 +99,13 @@ bool had_cause_before(const Work& work, const Ended& ended) {
     bool concerned = d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data())) != nullptr;
     if (concerned && d.since_ns + threshold < ended.death.time_ns) return true;
   }
-  return false;
+  // It was stuck with others, and not for want of itself, when it ended.
+  double ended_at = work.view.seconds(ended.death.time_ns);
+  return std::any_of(work.findings.begin(), work.findings.end(), [&](const Finding& f) {
+    auto has = [&](const std::vector<Rank>& ranks) { return std::count(ranks.begin(), ranks.end(), ended.rank->rank) > 0; };
+    double known_after = f.certainty == Certainty::kProven ? 0 : work.view.stall_after();
+    return f.severity == Severity::kHang && (has(f.suspects) || has(f.waiting)) && f.at + known_after < ended_at;
+  });
 }
 
 void place_at(const JobView& view, const Victims& victims, Finding& finding) {

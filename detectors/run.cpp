@@ -11,7 +11,8 @@ namespace {
 std::vector<std::string> not_checked(const JobView& view) {
   std::vector<std::string> lines;
   for (const job::CommView& comm : view.comms) {
-    if (comm.complete() || comm.size <= 0) continue;
+    bool all_heard = view.world_size > 0 && static_cast<std::int32_t>(view.ranks.size()) >= view.world_size;
+    if (comm.complete() || comm.size <= 0 || all_heard) continue;  // where all were heard from, some have not come yet
     lines.push_back("communicator " + comm.name + ": heard from " + std::to_string(comm.members.size()) + " of its " +
                     std::to_string(comm.size) + " ranks; nothing rests on the absence of the others");
   }
@@ -48,31 +49,20 @@ void link_causes(std::vector<Finding>& findings) {
   }
 }
 
-// The cause first: severity, then causes before consequences, then time.
-void put_in_order(std::vector<Finding>& findings) {
-  std::vector<std::size_t> order(findings.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  auto rank_of = [&](std::size_t i) {
-    const Finding& f = findings[i];
-    int severity = f.consequence_of ? 0 : static_cast<int>(f.severity);
-    for (const Finding& other : findings) {
-      // A cause is as important as what follows from it.
-      if (other.consequence_of == i) severity = std::max(severity, static_cast<int>(other.severity));
+// A rank that ended is why it is missing in the creation of a communicator, or as the partner of a send or receive.
+void link_endings(std::vector<Finding>& findings) {
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    bool missed = findings[i].type == "comm-init-stall" && findings[i].certainty == Certainty::kJudged;  // else it had failed
+    bool may_follow = missed || findings[i].type == "p2p-unmatched";
+    for (std::size_t cause = 0; cause < findings.size() && may_follow; ++cause) {
+      bool ended = findings[cause].type == "rank-dead" || findings[cause].type == "early-return";
+      const auto& suspects = findings[cause].suspects;
+      bool same = std::any_of(suspects.begin(), suspects.end(), [&](Rank rank) {
+        return std::count(findings[i].suspects.begin(), findings[i].suspects.end(), rank) > 0;
+      });
+      if (ended && same) findings[i].consequence_of = cause;
     }
-    return severity;
-  };
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    int ra = rank_of(a), rb = rank_of(b);
-    return ra != rb ? ra > rb : findings[a].at < findings[b].at;
-  });
-  std::vector<std::size_t> place(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  std::vector<Finding> sorted;
-  for (std::size_t i : order) sorted.push_back(std::move(findings[i]));
-  for (Finding& f : sorted) {
-    if (f.consequence_of) f.consequence_of = place[*f.consequence_of];
   }
-  findings = std::move(sorted);
 }
 
 }  // namespace
@@ -101,7 +91,8 @@ job::Analysis analyse(const job::Job& job) {
   work.explained.assign(work.divergences.size(), false);
   for (const Detector& detector : Registry::detectors()) detector.run(work);
   link_causes(work.findings);
-  put_in_order(work.findings);
+  link_endings(work.findings);
+  job::put_in_order(work.findings);
   return {std::move(work.findings), not_checked(view), std::move(work.wants_stacks)};
 }
 

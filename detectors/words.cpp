@@ -184,6 +184,11 @@ std::vector<Rank> alive(const JobView& view, const std::vector<Rank>& ranks) {
   return living;
 }
 
+double lasted(const JobView& view, const job::RankView& rank, std::uint64_t since_ns) {
+  std::uint64_t until = rank.alive() ? view.now_ns() : std::min(view.now_ns(), rank.journal().death->time_ns);
+  return until > since_ns ? static_cast<double>(until - since_ns) / 1e9 : 0;
+}
+
 std::uint64_t last_activity(const JobView&, const job::RankView& rank) {
   const auto& calls = rank.records().calls;
   const auto& visits = rank.records().visits;
@@ -197,6 +202,7 @@ std::uint64_t last_activity(const JobView&, const job::RankView& rank) {
 }
 
 std::uint64_t idle_since(const JobView& view, const job::RankView& rank) {
+  if (job::creating_since(rank)) return 0;
   const auto& calls = rank.records().calls;
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
     if (!calls.at(n).torn && job::is_outstanding(calls.at(n))) return 0;

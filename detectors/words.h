@@ -31,9 +31,12 @@ Finding finding_of(const JobView& view, const Divergence& d, const char* type, E
 // Ranks in `ranks` that are alive.
 std::vector<Rank> alive(const JobView& view, const std::vector<Rank>& ranks);
 
+// Seconds from then until now, or until the rank's process ended.
+double lasted(const JobView& view, const job::RankView& rank, std::uint64_t since_ns);
+
 // When the rank last did something that was recorded (a call, a visit, a return from a call), 0 = never.
 std::uint64_t last_activity(const JobView& view, const job::RankView& rank);
-// The same for a rank without any outstanding call; 0 when one is outstanding.
+// The same for a rank without any outstanding call; 0 when one is outstanding, or a communicator is being created.
 std::uint64_t idle_since(const JobView& view, const job::RankView& rank);
 
 // The suspects' first call behind the parting was made outside every phase, after a step that they had finished, while the

@@ -24,6 +24,8 @@ DSHANG_PARAM(seconds, PERSIST, "2", "0.1..3600",
 
 DSHANG_PARAM(seconds, STALL_AFTER, "30", "0.1..86400",
              "seconds without progress after which a judged finding may be made");
+DSHANG_PARAM(percent_or_bytes, MEMORY_HEADROOM, "5%", "0%..100%",
+             "device memory that a step should leave free (percent of the device or bytes)");
 DSHANG_PARAM(
     string, SITE_SKIP, "", "comma-separated file name endings",
     "the user's own wrapper modules: the call site is the first frame outside torch, DeepSpeed and these");
@@ -34,7 +36,14 @@ std::uint64_t nanoseconds(double seconds) { return static_cast<std::uint64_t>(se
 std::vector<std::string> analysis_parameters() {
   char stall_after[64];
   std::snprintf(stall_after, sizeof stall_after, "DSHANG_STALL_AFTER=%g", param_STALL_AFTER.value());
-  return {std::string("DSHANG_SITE_SKIP=") + param_SITE_SKIP.value(), stall_after};
+  char headroom[64];
+  rank::PercentOrBytes value = param_MEMORY_HEADROOM.value();
+  if (value.is_percent) {
+    std::snprintf(headroom, sizeof headroom, "DSHANG_MEMORY_HEADROOM=%g%%", value.percent);
+  } else {
+    std::snprintf(headroom, sizeof headroom, "DSHANG_MEMORY_HEADROOM=%llu", static_cast<unsigned long long>(value.bytes));
+  }
+  return {std::string("DSHANG_SITE_SKIP=") + param_SITE_SKIP.value(), stall_after, headroom};
 }
 
 std::int32_t number_in_environment(const char* name) {

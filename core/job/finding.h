@@ -42,4 +42,7 @@ struct Finding {
   double at = 0;                              // seconds since job start
 };
 
+// The cause first: severity, then causes before consequences, then time; what has ended is as important as an info.
+void put_in_order(std::vector<Finding>& findings);
+
 }  // namespace dshang::job

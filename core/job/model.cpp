@@ -195,6 +195,11 @@ const RankView* JobView::by_rank(Rank rank) const {
   return at != ranks.end() && at->rank == rank ? &*at : nullptr;
 }
 
+const CommView* JobView::by_id(std::uint64_t comm_id) const {
+  auto at = std::find_if(comms.begin(), comms.end(), [&](const CommView& comm) { return comm.id == comm_id; });
+  return at != comms.end() ? &*at : nullptr;
+}
+
 std::string JobView::op_name(const RankView& rank, const Call& call) const {
   const auto& ops = rank.records().ops;
   if (call.op >= ops.size()) return "unknown";
@@ -233,6 +238,14 @@ bool waits_in(const RankView& rank, const Call& call) {
   constexpr std::uint64_t kAWhileNs = 500'000'000;
   if (!is_outstanding(call)) return false;
   return rank.alive() || rank.journal().death->time_ns >= call.enter_ns + kAWhileNs;
+}
+
+std::uint64_t creating_since(const RankView& rank) {
+  std::uint64_t since = 0;
+  for (const Comm& comm : rank.records().comms) {
+    if (comm.state == CommState::kCreating && (since == 0 || comm.begin_ns < since)) since = comm.begin_ns;
+  }
+  return since;
 }
 
 std::string list_of(const std::vector<Rank>& ranks) {

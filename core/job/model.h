@@ -68,6 +68,7 @@ struct JobView {
   double seconds(std::uint64_t ns) const;                  // since job start, 0 for times before it
   double ago(std::uint64_t ns) const;                      // seconds before now
   const RankView* by_rank(Rank rank) const;
+  const CommView* by_id(std::uint64_t comm_id) const;
   std::string op_name(const RankView& rank, const Call& call) const;  // "all_gather"; "unknown"
   std::uint32_t op_traits(const RankView& rank, const Call& call) const;
   bool knows_purposes(const RankView& rank) const;         // sites, modules, phases or steps were recorded
@@ -87,6 +88,9 @@ bool is_outstanding(const Call& call);
 // Whether the rank waits in this outstanding call, or waited in it for a while before its own process ended: a call that
 // was made just before the end may be finished although nobody saw it.
 bool waits_in(const RankView& rank, const Call& call);
+
+// Since when the rank is inside the creation of a communicator, 0 = it is not.
+std::uint64_t creating_since(const RankView& rank);
 
 std::string list_of(const std::vector<Rank>& ranks);            // "0, 2, 3", long ones as ranges "0-6, 8"
 std::string ranks_text(const std::vector<Rank>& ranks);         // "rank 2", "ranks 0, 1"

@@ -39,6 +39,26 @@ bool is_frozen(const Job& job, const Finding& f) {
   });
 }
 
+// Endings after a first finding are its consequences: the ranks were ended because they hung.
+void link_later_endings(const Job& job, const std::vector<Finding>& known, std::vector<Finding>& current) {
+  auto named = [](const Finding& f, Rank rank) {
+    return std::count(f.suspects.begin(), f.suspects.end(), rank) || std::count(f.waiting.begin(), f.waiting.end(), rank);
+  };
+  for (Finding& f : current) {
+    bool is_ending = f.type == "rank-dead" || f.type == "early-return" || f.type == "unknown-hang";
+    auto before = std::find_if(known.begin(), known.end(), [&](const Finding& old) { return same_trouble(old, f); });
+    bool was_first = before != known.end() && !before->consequence_of;
+    if (!is_ending || f.consequence_of || was_first || !is_frozen(job, f)) continue;
+    for (std::size_t cause = 0; cause < current.size() && !f.consequence_of; ++cause) {
+      const Finding& old = current[cause];
+      bool was_known = std::any_of(known.begin(), known.end(), [&](const Finding& one) { return same_trouble(one, old); });
+      if (&old == &f || !was_known || old.resolved || old.severity != Severity::kHang || old.consequence_of || old.at >= f.at) continue;
+      const std::vector<Rank>& ranks = f.suspects.empty() ? f.waiting : f.suspects;
+      if (std::all_of(ranks.begin(), ranks.end(), [&](Rank rank) { return named(old, rank); })) f.consequence_of = cause;
+    }
+  }
+}
+
 }  // namespace
 
 Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news) {
@@ -64,6 +84,8 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     bool is_new = std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
     if (is_new) *has_news = true;
   }
+  link_later_endings(job, known_, current);
+  put_in_order(current);
   known_ = current;
 
   Report report;

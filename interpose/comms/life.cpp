@@ -1,5 +1,6 @@
 #include "interpose/comms/life.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "core/flight/hash.h"
@@ -30,6 +31,15 @@ constexpr unsigned kWaiting = 128;
 Waiting waiting[kWaiting];
 
 std::atomic<std::uint32_t> unknown_so_far{0};
+
+// How large the device is, once for each size: "device.memory_total", in bytes.
+void note_device_total(const flight::Writer& writer, std::uint64_t total) {
+  static std::atomic<std::uint64_t> noted{0};
+  if (noted.exchange(total, std::memory_order_relaxed) == total) return;
+  char text[24];
+  snprintf(text, sizeof text, "%llu", static_cast<unsigned long long>(total));
+  writer.fact("device.memory_total", text);
+}
 
 void wait_for_handle(const Creation& creation, Waiting::State state, std::uint32_t group) {
   for (Waiting& slot : waiting) {
@@ -166,7 +176,11 @@ Creation begin_creation(const flight::Writer& writer, const Plan& plan, resolve:
   entry->site = rank::call_site(writer);
   std::uint64_t total;
   entry->state.store(CommState::kCreating, std::memory_order_release);
-  if (!runtime::device_memory(&entry->free_before, &total)) entry->free_before = flight::kUnknownBytes;
+  if (runtime::device_memory(&entry->free_before, &total)) {
+    note_device_total(writer, total);
+  } else {
+    entry->free_before = flight::kUnknownBytes;
+  }
   if (creation.index == 0) record_versions(writer, library);
   return creation;
 }

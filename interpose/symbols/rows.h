@@ -22,6 +22,7 @@ enum class Kind : std::uint8_t {
   kAsyncError, kPassive,                         // not recorded
   // CUDA
   kSetDevice, kAllocate, kRegister, kFree, kEntryPoint, kGraphLaunch,
+  kSynchronize,                                  // the host waits for the GPU: said where the thread is
   // libc
   kEnd,
 };

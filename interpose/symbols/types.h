@@ -45,6 +45,8 @@ struct PoolOpaque;
 using Pool = PoolOpaque*;
 struct GraphExecOpaque;
 using GraphExec = GraphExecOpaque*;
+struct EventOpaque;
+using Event = EventOpaque*;
 enum class Bytes : std::size_t {};
 using Pointer = void*;
 using PointerOut = void**;

@@ -84,6 +84,9 @@ CudaResult wrapped(const Entry& here, P... p) {
     return release<R>(stay, real, p...);
   } else if constexpr (kind == Kind::kEntryPoint) {
     return entry_point<R>(stay, real, p...);
+  } else if constexpr (kind == Kind::kSynchronize) {
+    Inside inside(stay.writer, R);
+    return stay.call<CudaResult>(real, p...);
   } else if constexpr (kind == Kind::kGraphLaunch) {
     CudaResult result = stay.call<CudaResult>(real, p...);
     if (stay.writer && result == CudaResult::kSuccess) runtime::graph_launched();

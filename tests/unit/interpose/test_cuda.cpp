@@ -153,6 +153,28 @@ TEST_CASE("errno passes through the wrappers of CUDA") {
   errno = 0;
 }
 
+TEST_CASE("a thread that waits for the GPU says so, and gets what the real function returns") {
+  Process p;
+  runtime_double::wake_up();
+  static Process* process;
+  static int seen;
+  process = &p;
+  seen = 0;
+  p.cuda->on_call([](const char* name) {
+    std::uint32_t wanted = process->writer().string(name);
+    for (std::uint32_t i = 0; i < flight::kThreadEntries; ++i) {
+      seen += process->writer().thread_entry(i).inside.load() == wanted;
+    }
+  });
+  p.cuda->returns("cudaStreamSynchronize", 700);
+  CHECK(call_cudaStreamSynchronize(stream(1)) == CudaResult{700});
+  CHECK(call_cudaStreamSynchronize_ptsz(stream(1)) == CudaResult::kSuccess);
+  CHECK(call_cudaEventSynchronize(nullptr) == CudaResult::kSuccess);
+  CHECK(call_cudaDeviceSynchronize() == CudaResult::kSuccess);
+  CHECK(seen == 4);
+  CHECK(notes().empty());
+}
+
 TEST_CASE("what NCCL allocates is noted, and the thread is said to be inside NCCL") {
   Process p;
   static Process* process;

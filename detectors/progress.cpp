@@ -1,0 +1,94 @@
+#include "detectors/progress.h"
+
+#include <algorithm>
+
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+// The tid of the process's main thread equals its pid in its own namespace.
+bool is_main_stack(const job::RankView& rank, const job::Stack& stack) {
+  return stack.tid == static_cast<std::uint32_t>(rank.records().pid);
+}
+
+void read_stacks(const JobView& view, const job::RankView& rank, double window, Progress& p) {
+  const auto& stacks = rank.records().stacks;
+  job::PlaceId newest = 0;
+  for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
+    const job::Stack& stack = stacks.at(n);
+    if (!is_main_stack(rank, stack) || !stack.site) continue;
+    const job::Site& site = view.names().site(stack.site);
+    job::PlaceId place = site.user_place ? site.user_place : site.place;
+    if (p.frames.empty()) {
+      newest = place;
+      p.innermost = view.names().place_text(place);
+      for (const job::FrameName& frame : site.frames) {
+        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " + view.names().text(frame.function));
+      }
+      continue;
+    }
+    if (view.ago(stack.time_ns) > window) break;
+    if (newest && place && view.names().place_frame(place).function != view.names().place_frame(newest).function) p.stack_moved = true;
+  }
+}
+
+std::string rate(std::int64_t bytes, double seconds) {
+  return bytes_text(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 0.1))) + "/s";
+}
+
+}  // namespace
+
+double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return to_ns > from_ns ? static_cast<double>(to_ns - from_ns) / 1e9 : 0;
+}
+
+Progress progress_of(const JobView& view, const job::RankView& rank, double window) {
+  Progress p;
+  p.window = window;
+  const auto& samples = rank.journal().samples;
+  const job::HostSample* oldest = nullptr;
+  for (const job::HostSample& sample : samples) {
+    if (seconds_between(sample.time_ns, samples.back().time_ns) <= window * 1.1) {
+      oldest = &sample;
+      break;
+    }
+  }
+  if (oldest && oldest != &samples.back()) {
+    const job::HostSample& newest = samples.back();
+    p.known = true;
+    p.window = static_cast<double>(newest.time_ns - oldest->time_ns) / 1e9;
+    if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
+    if (oldest->read_bytes && newest.read_bytes) p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
+    if (oldest->written_bytes && newest.written_bytes) p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
+    auto running = std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
+    p.runnable = 2 * running > &newest - oldest;
+    p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
+    if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
+  }
+  read_stacks(view, rank, window, p);
+  return p;
+}
+
+std::vector<std::string> evidence_of_progress(const Progress& p) {
+  std::vector<std::string> lines;
+  std::string in_window = " in the last " + seconds_text(p.window);
+  if (!p.known) {
+    lines.push_back("CPU time and I/O of the process could not be read: whether it advances is not known");
+  } else if (p.advances()) {
+    std::string line = "it makes progress: CPU " + seconds_text(std::max(p.cpu_seconds, 0.0)) + in_window;
+    if (p.read >= 0) line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
+    lines.push_back(line);
+  } else {
+    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") + " s, no bytes of I/O read or written" + in_window +
+                    (p.sleeping_in.empty() ? "" : "; sleeping in " + p.sleeping_in));
+  }
+  if (!p.frames.empty()) {
+    std::string line = "Python stack, innermost first:";
+    for (std::size_t i = 0; i < p.frames.size() && i < 6; ++i) line += (i ? " < " : " ") + p.frames[i];
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace dshang::detect
