@@ -45,6 +45,11 @@ class Probe:
         self.fsdp = Fsdp(self)
         self.engine = Engine(self)
         self.zero3 = Zero3(native, self.names, self.phases, self.patches)
+        self.steps.at_begin = [self._guarded("data loaders", self.loader.step_begins),
+                               self._guarded("seeds", self.training.step_begins)]
+
+    def _guarded(self, name, function):
+        return lambda step: self.patches.guarded(name, function, step)
 
 
 class Arming:
@@ -80,10 +85,11 @@ class Arming:
         probe.in_backward = in_backward_of(torch)
         for name, watch in (("torch.nn.modules.module", probe.modules.watch),
                             ("torch.optim.optimizer", probe.training.watch_optimizers),
+                            ("torch.nn.parallel.distributed", probe.training.watch_ddp),
                             ("torch.utils.data.dataloader", probe.loader.watch)):
             probe.imports.when_imported(name, watch)
         probe.training.watch_torch(torch)
-        facts.note_torch(probe.native, torch)
+        probe.patches.guarded("versions", facts.note_torch, probe.native, torch)
 
     def _end(self):
         if self.done:
