@@ -54,18 +54,21 @@ std::vector<const job::RankView*> real_ranks(const JobView& view) {
 }
 
 std::vector<DataParallelGroup> data_parallel_groups(const JobView& view) {
-  std::map<std::string, DataParallelGroup> by_members;
-  DataParallelGroup all;
-  for (const job::RankView* rank : real_ranks(view)) {
+  std::vector<const job::RankView*> all = real_ranks(view);
+  std::map<std::string, DataParallelGroup> by_members;  // "0 1 2 3"
+  for (const job::RankView* rank : all) {
     const std::string& members = fact_of(view, *rank, {"data_parallel.ranks"});
-    if (!members.empty()) {
-      by_members[members].ranks.push_back(rank);
-      by_members[members].known = true;
-    }
-    all.ranks.push_back(rank);
+    if (!members.empty()) by_members[members] = {{}, true};
   }
+  // By what any member says: a rank that hangs before its framework is ready says nothing itself.
+  for (auto& [members, group] : by_members) {
+    std::string listed = " " + members + " ";
+    for (const job::RankView* rank : all) {
+      if (listed.find(" " + std::to_string(rank->rank) + " ") != listed.npos) group.ranks.push_back(rank);
+    }
+  }
+  if (by_members.empty() && !has_parts(view)) by_members[""] = {std::move(all), false};
   std::vector<DataParallelGroup> groups;
-  if (by_members.empty() && !has_parts(view)) by_members[""] = std::move(all);
   for (auto& [members, group] : by_members) {
     if (group.ranks.size() > 1) groups.push_back(std::move(group));
   }

@@ -10,7 +10,7 @@ class Training:
         self.probe = probe
         self.by_torch = None          # where torch's own backward ran since the last step of an engine
         self.by_engine = False        # engine.backward ran since then
-        self.noted = False
+        self.begun = self.noted = False
         self.seed_noted = False
 
     def watch_torch(self, torch):
@@ -24,8 +24,11 @@ class Training:
     def _backward_begins(self, *_):
         """Inside engine.backward the thread is in that phase already."""
         probe = self.probe
-        if self.by_torch is None and probe.engine.type is not None and not probe.phases.inside("backward"):
+        if self.by_torch is None and probe.engine.adopted and not probe.phases.inside("backward"):
             self.by_torch = user_place(sys._getframe(2))
+            if not self.begun:
+                self.begun = True
+                probe.native.note("backward.torch", "step %s %s" % (probe.steps.announced, self.by_torch))
 
     def engine_backward(self):
         self.by_engine = True
@@ -53,7 +56,7 @@ class Training:
         self.probe.patches.replace(module.DistributedDataParallel, "__init__", around_init)
 
     def _note_ddp(self, model):
-        if self.probe.engine.type is None or not self.probe.engine.known:
+        if not self.probe.engine.adopted:         # an engine says it itself
             facts.note_data_parallel(self.probe.native, getattr(model, "process_group", None))
 
     def watch_optimizers(self, module):
