@@ -6,6 +6,7 @@
 // DistributedSampler divides what should be one data set.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "detectors/known_facts.h"
 #include "detectors/words.h"
@@ -32,10 +33,21 @@ std::vector<ValueSide> lengths_of(const JobView& view, const DataParallelGroup& 
   return sides_of(values);
 }
 
+// The first step that the rank announced, 0 where it is not recorded any more.
+std::int64_t first_announced(const job::RankView& rank) {
+  const auto& visits = rank.records().visits;
+  for (std::uint64_t n = visits.first(); n < visits.end() && visits.first() == 0; ++n) {
+    const job::Visit& visit = visits.at(n);
+    if (!visit.torn && visit.kind == flight::VisitKind::kStep && visit.step > 0) return visit.step;
+    if (visit.kind == flight::VisitKind::kStep) break;
+  }
+  return 0;
+}
+
 // The step in which a rank with so many batches asks for one more.
 std::int64_t stops_at(const JobView& view, const job::RankView& rank, std::int64_t batches) {
   std::int64_t accumulation = number_of(fact_of(view, rank, {"deepspeed.accumulation"})).value_or(1);
-  std::int64_t first = number_of(fact_of(view, rank, {"loader.first_step"})).value_or(0);
+  std::int64_t first = number_of(fact_of(view, rank, {"loader.first_step"})).value_or(first_announced(rank));
   return first + batches / std::max<std::int64_t>(1, accumulation);
 }
 
@@ -91,9 +103,16 @@ std::string loader_fix(const std::string& sampler) {
 
 void lengths(Work& work, const DataParallelGroup& group) {
   const JobView& view = work.view;
+  bool sure = group.known || std::all_of(group.ranks.begin(), group.ranks.end(),
+                                         [](const job::RankView* rank) { return finished_a_step(*rank); });
+  if (!sure) return;
   std::vector<ValueSide> loaders = lengths_of(view, group, {"loader.length", "loader_length"});
   std::vector<ValueSide> data = lengths_of(view, group, {"dataset.length", "dataset_length"});
-  if (loaders.size() < 2 && data.size() < 2) return;
+  bool uneven = std::any_of(group.ranks.begin(), group.ranks.end(), [&](const job::RankView* rank) {
+    return !fact_of(view, *rank, {"data.uneven"}).empty();  // the job makes up for the missing batches
+  });
+  if (uneven) loaders.clear();
+  if (loaders.size() < 2 && (data.size() < 2 || uneven)) return;
   Finding f;
   f.type = "data-differs";
   f.severity = Severity::kWarning;
@@ -192,11 +211,24 @@ std::string why_equal(const std::string& sampler) {
          ", which gives every rank the same samples";
 }
 
+// The sampler knows that these are different ranks: then the data itself repeats (several answers to one
+// prompt).
+bool divided_by_rank(const JobView& view, const std::vector<Rank>& ranks) {
+  std::set<std::string> samplers;
+  for (Rank rank : ranks) {
+    std::string sampler = sampler_of(view, *view.by_rank(rank));
+    bool counts = sampler.find(" rank=") != sampler.npos || sampler.find(" process_index=") != sampler.npos;
+    if (!counts || !samplers.insert(sampler).second) return false;
+  }
+  return true;
+}
+
 void equal(Work& work, const DataParallelGroup& group) {
   if (!group.known) return;  // without its group a tensor-parallel job looks alike
   const JobView& view = work.view;
   std::optional<EqualBatches> found = equal_batches(view, group);
   if (!found) return;
+  if (divided_by_rank(view, found->ranks)) return;
   const job::RankView& one = *view.by_rank(found->ranks[0]);
   std::string sampler = sampler_of(view, one);
   std::string key = "batch." + std::to_string(found->first);

@@ -17,8 +17,11 @@ const job::FactRecord* newest(const JobView& view, const job::RankView& rank, st
   return nullptr;
 }
 
-// A communicator of several, but not all ranks: the job has a structure that its data may follow.
+// A communicator of several, but not all ranks, or a model of several parts: data may follow that structure.
 bool has_parts(const JobView& view) {
+  for (const job::RankView& rank : view.ranks) {
+    if (newest(view, rank, "model.parallel")) return true;
+  }
   return std::any_of(view.comms.begin(), view.comms.end(),
                      [&](const job::CommView& comm) { return comm.size > 1 && comm.size < view.world_size; });
 }
@@ -73,6 +76,18 @@ std::vector<DataParallelGroup> data_parallel_groups(const JobView& view) {
     if (group.ranks.size() > 1) groups.push_back(std::move(group));
   }
   return groups;
+}
+
+bool finished_a_step(const job::RankView& rank) {
+  const auto& visits = rank.records().visits;
+  std::int64_t first = job::kNoStep;
+  for (std::uint64_t n = visits.first(); n < visits.end(); ++n) {
+    const job::Visit& visit = visits.at(n);
+    if (visit.torn || visit.kind != flight::VisitKind::kStep) continue;
+    if (first != job::kNoStep && visit.step != first) return true;
+    first = visit.step;
+  }
+  return false;
 }
 
 std::vector<ValueSide> sides_of(const std::vector<std::pair<Rank, std::string>>& values) {

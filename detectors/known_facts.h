@@ -26,9 +26,12 @@ struct DataParallelGroup {
   std::vector<const job::RankView*> ranks;
   bool known = false;  // the framework said so; else it is the whole job, which has no smaller communicator
 };
-// Groups of two and more.  Empty where a job has smaller communicators and its framework does not say what
-// they are for.
+// Groups of two and more.  Empty where a job has smaller communicators, or parts of a model by rank, and its
+// framework does not say which ranks are data-parallel.
 std::vector<DataParallelGroup> data_parallel_groups(const JobView& view);
+
+// A communicator may be made with its first call: only after a whole step a rank has those that it needs.
+bool finished_a_step(const job::RankView& rank);
 
 struct ValueSide {
   std::string value;

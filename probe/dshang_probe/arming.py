@@ -21,7 +21,7 @@ from dshang_probe.zero3 import Zero3, in_backward_of
 _PARAMETERS = "deepspeed.runtime.zero.partition_parameters"
 _WATCHED = ("torch", "torch.distributed", "torch._dynamo.convert_frame",
             "torch.distributed.fsdp._fully_shard._fsdp_param_group", "deepspeed.runtime.engine", _PARAMETERS,
-            "deepspeed.runtime.zero.partitioned_param_coordinator")
+            "deepspeed.runtime.zero.partitioned_param_coordinator", "torch.distributed.algorithms.join")
 
 
 class Probe:
@@ -69,6 +69,7 @@ class Arming:
         watch = probe.imports.when_imported
         watch("torch", self._torch_is_there)
         watch("torch.distributed", probe.training.watch_distributed)
+        watch("torch.distributed.algorithms.join", probe.training.watch_join)
         watch("torch._dynamo.convert_frame", probe.compiled.watch)
         watch("torch.distributed.fsdp._fully_shard._fsdp_param_group", probe.fsdp.watch)
         watch("deepspeed.runtime.engine", probe.engine.watch)

@@ -35,13 +35,15 @@ class Engine:
         guarded = self.probe.patches.guarded
 
         def init(engine, *args, **kwargs):
-            guarded("parameters", self._note_model, kwargs.get("model", args[1] if len(args) > 1 else None))
+            guarded("parameters", self._note_model, kwargs.get("model", args[1] if len(args) > 1 else None), kwargs.get("mpu"))
             return original(engine, *args, **kwargs)
         return init
 
-    def _note_model(self, model):
+    def _note_model(self, model, parallel):
         if hasattr(model, "named_parameters"):
             self.made += 1
+            if parallel is not None or any(kind.__name__ == "PipelineModule" for kind in type(model).__mro__):
+                self.probe.native.note("model.parallel", "its parts differ by rank")
             note_parameters(self.probe.native, model, self.made)
 
     def adopt(self, engine):

@@ -93,7 +93,7 @@ def _describe(loader):
         sampler = batches
     if sampler is not None:
         text = type(sampler).__name__
-        for attribute in ("num_replicas", "rank", "drop_last"):
+        for attribute in ("num_replicas", "rank", "num_processes", "process_index", "drop_last"):
             value = getattr(sampler, attribute, None)
             if isinstance(value, int):
                 text += " %s=%s" % (attribute, value)

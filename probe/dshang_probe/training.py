@@ -59,6 +59,17 @@ class Training:
         if not self.probe.engine.adopted:         # an engine says it itself
             facts.note_data_parallel(self.probe.native, getattr(model, "process_group", None))
 
+    def watch_join(self, module):
+        """torch.distributed.algorithms.join: the job allows for ranks that run out of batches."""
+        native, guarded = self.probe.native, self.probe.patches.guarded
+
+        def on_enter(original):
+            def enter(context):
+                guarded("uneven inputs", native.note, "data.uneven", "allowed: torch.distributed.algorithms.Join")
+                return original(context)
+            return enter
+        self.probe.patches.replace(module.Join, "__enter__", on_enter, optional=True)
+
     def watch_optimizers(self, module):
         """torch.optim.optimizer"""
         probe = self.probe

@@ -1,8 +1,8 @@
-"""Mistakes that do not stop a job at once: dshang warns while it still runs, and the repaired program is silent and learns."""
+"""Mistakes in data, models and order: each is told by its cause, and the repaired program is silent and learns."""
 import re
 
 import pytest
-from jobs import RANKS, SLACK, Job, deepspeed, losses
+from jobs import RANKS, SLACK, Job, deepspeed, line_of, losses
 
 PATIENCE = 240     # seconds until a job has begun to train, on a loaded machine
 
@@ -51,7 +51,43 @@ def test_equal_batches_on_all_ranks(tmp_path):
         assert [f["class"] for f in job.report()["findings"]] == ["data-differs"]
 
 
-REPAIRED = {"unequal_loader": 11, "same_batches": 12}      # steps that it makes of 12
+def test_models_of_different_structure(tmp_path):
+    with Job(deepspeed("unequal_models", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
+        job.wait_for("hang", PATIENCE, lambda: job.report() and job.report()["verdict"] == "hang")
+        report = job.wait_for("cause", 10, lambda: warning(job, "parameters-differ") and job.report())
+        first, second = report["findings"][:2]
+        assert (first["class"], first["severity"], first["certainty"]) == ("parameters-differ", "error", "proven"), report["findings"]
+        assert re.search(r"head\.weight is \[10,32\] float32 on ranks? 0.* and \[9,32\] float32 on rank 1", first["summary"]), first
+        assert (second["class"], second["consequence_of"]) == ("argument-mismatch", 0), second
+        if RANKS > 2:
+            assert first["suspects"] == [1], first
+        assert job.living(), "the job ended by itself:\n" + job.log()[-2000:]
+
+
+def test_torchs_backward_where_the_engines_is_needed(tmp_path):
+    with Job(deepspeed("mixed_backward", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
+        assert job.end() != 0
+        first = job.wait_for("cause", 5 + SLACK, lambda: warning(job, "mixed-backward") and job.report())["findings"][0]
+        assert (first["class"], first["suspects"], first["step"]) == ("mixed-backward", list(range(RANKS)), 4), first
+        assert "mixed_backward.py:%d" % line_of("mixed_backward", "        loss.backward()") in everything(first), first
+        assert "engine.backward(loss)" in first["fix"][0]
+        dead = warning(job, "rank-dead")
+        assert dead["consequence_of"] == 0, dead
+
+
+def test_a_trace_that_keeps_breaking(tmp_path):
+    with Job(deepspeed("changing_order", "--mistake", "--steps", "40"), tmp_path) as job:
+        assert job.end() == 0, job.log()[-3000:]
+        finding = job.wait_for("warning", 5 + SLACK, lambda: warning(job, "trace-cache-invalid"))
+        assert (finding["severity"], finding["suspects"], finding["step"]) == ("warning", [], 3), finding
+        assert "for_long came where the trace has for_short" in finding["summary"], finding
+        assert "changing_order.py:%d" % line_of("changing_order", "x = self.for_long(x)") in everything(finding)
+        assert re.search(r"complete trace takes 1 gathers", everything(finding)), finding
+        assert "set_z3_leaf_modules" in everything(finding)
+        assert [f["class"] for f in job.report()["findings"]] == ["trace-cache-invalid"]
+
+
+REPAIRED = {"unequal_loader": 11, "same_batches": 12, "unequal_models": 12, "mixed_backward": 12, "changing_order": 12}  # steps
 
 
 @pytest.mark.parametrize("name", REPAIRED)
