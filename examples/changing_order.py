@@ -3,8 +3,8 @@
     deepspeed --num_gpus 2 examples/changing_order.py --mistake     runs, slowly: DeepSpeed cannot prefetch
     deepspeed --num_gpus 2 examples/changing_order.py               the repaired program
 
-Two adapters are run in an order that a property of the batch decides.  No rank waits for another, since all decide alike, but
-DeepSpeed loses the order of modules that it has recorded, again and again.
+Two adapters are run in an order that a property of the batch decides.  No rank waits for another, since all decide
+alike, but DeepSpeed loses the order of modules that it has recorded, again and again.
 The repair: one order, and weights that decide.
 """
 import deepspeed

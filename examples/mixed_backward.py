@@ -3,9 +3,9 @@
     deepspeed --num_gpus 2 examples/mixed_backward.py --mistake     ends with an exception in step 4
     deepspeed --num_gpus 2 examples/mixed_backward.py               the repaired program
 
-A training loop that was written for PyTorch and moved to DeepSpeed by halves: when the loss is put together from two parts, its
-own backward() is called.  DeepSpeed 0.18.3 and later allows that in ZeRO stages 1 to 3 and refuses it in stage 0; earlier ones
-let it pass and reduce no gradients.
+A training loop that was written for PyTorch and moved to DeepSpeed by halves: when the loss is put together from two
+parts, its own backward() is called.  DeepSpeed 0.18.3 and later allows that in ZeRO stages 1 to 3 and refuses it in
+stage 0; earlier ones let it pass and do not reduce all gradients.
 The repair: engine.backward.
 """
 import deepspeed

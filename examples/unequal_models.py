@@ -3,7 +3,8 @@
     deepspeed --num_gpus 2 examples/unequal_models.py --mistake     stops while the engine is made
     deepspeed --num_gpus 2 examples/unequal_models.py               the repaired program
 
-The last layer has one output for each label that a rank finds in its own part of the data, and rank 1 does not see them all.
+The last layer has one output for each label that a rank finds in its own part of the data, and rank 1 does not see them
+all.
 The repair: the ranks agree on the number of labels before they build the model.
 """
 import deepspeed

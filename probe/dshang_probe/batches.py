@@ -1,7 +1,7 @@
 """A short hash of what a batch holds, so that equal batches on several ranks can be told.
 
-Only memory that the host owns is read: tensors on the CPU, a bounded number of bytes of each.  A batch whose tensors are
-elsewhere has no hash.
+Only memory that the host owns is read: tensors on the CPU, a bounded number of bytes of each.  A batch whose tensors
+are elsewhere has no hash.
 """
 from dshang_probe.digest import hasher
 
@@ -52,10 +52,10 @@ class _Reading:
         kind = str(tensor.dtype).rsplit(".", 1)[-1]
         self.shapes.append("%s[%s]" % (kind, ",".join(str(size) for size in tensor.shape)))
         length = tensor.numel() * tensor.element_size()
-        if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided" or not tensor.is_contiguous() or not length:
+        if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided" or not tensor.is_contiguous():
             return
         address = tensor.data_ptr()
-        if not address:
+        if not address or not length:
             return
         self.read = True
         self.digest.update(self.shapes[-1].encode())

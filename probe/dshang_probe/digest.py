@@ -1,4 +1,6 @@
-"""Short hashes that are equal in every process.  What they need is imported when the first one is made: torch has it by then."""
+"""Short hashes that are equal in every process.
+
+What they need is imported when the first one is made: torch has imported it by then."""
 
 
 def hasher():

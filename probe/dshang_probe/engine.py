@@ -1,4 +1,4 @@
-"""DeepSpeed's engine: phases, steps, configuration.  Methods of the class are replaced, so that every engine has them."""
+"""DeepSpeed's engine: phases, steps, configuration.  Methods of the class are replaced: every engine has them."""
 import sys
 import weakref
 
@@ -35,7 +35,8 @@ class Engine:
         guarded = self.probe.patches.guarded
 
         def init(engine, *args, **kwargs):
-            guarded("parameters", self._note_model, kwargs.get("model", args[1] if len(args) > 1 else None), kwargs.get("mpu"))
+            model = kwargs.get("model", args[1] if len(args) > 1 else None)
+            guarded("parameters", self._note_model, model, kwargs.get("mpu"))
             return original(engine, *args, **kwargs)
         return init
 

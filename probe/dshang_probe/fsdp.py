@@ -1,5 +1,5 @@
-"""FSDP2: the modules visited in backward, where parameters are gathered without any frame of the user; and the ranks that
-share a model."""
+"""FSDP2: the modules visited in backward, where parameters are gathered without any frame of the user; and the
+ranks that share a model."""
 
 from dshang_probe import facts
 

@@ -1,5 +1,5 @@
-"""Data loaders: which one feeds the training steps, how long it is, who samples for it, whether its first batches are equal
-on several ranks, and when one is exhausted."""
+"""Data loaders: which one feeds the training steps, how long it is, who samples for it, what its first batches
+hold, and when one is exhausted."""
 import weakref
 
 from dshang_probe.batches import fingerprint

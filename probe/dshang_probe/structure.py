@@ -1,5 +1,7 @@
-"""The parameters that a framework is about to take over: names, shapes and types, so that ranks that bring another model are
-found, and what differs has a name.  Values are not read: they lie on the device, and reading them would wait for it."""
+"""The parameters that a framework is about to take over: names, shapes and types, so that ranks that bring another model
+are found, and what differs has a name.
+
+Values are not read: they lie on the device, and reading them would wait for it."""
 from dshang_probe.digest import short_hash
 
 _MOST_CHUNKS = 64             # of the first model of a process; facts are few
@@ -9,7 +11,7 @@ _MOST_TEXT = 1400
 
 
 def note_parameters(native, model, number):
-    """`parameters.<number>` = "<count> <hash>", and `parameters.<number>.<first>` = "<hash> <name[shape]> ..." of each chunk.
+    """Notes `parameters.<number>` = "<count> <hash>", and of each chunk `parameters.<number>.<first>` = "<hash> <entry> ...".
 
     Experts are left out: which ones a rank has is its own business."""
     entries = []

@@ -22,9 +22,10 @@ class Training:
         replace(torch, "load", around("load"), also=[torch.serialization])
 
     def _backward_begins(self, *_):
-        """Inside engine.backward the thread is in that phase already."""
+        """Inside engine.backward the thread is in that phase already; a checkpoint calls it inside a graph."""
         probe = self.probe
-        if self.by_torch is None and probe.engine.adopted and not probe.phases.inside("backward"):
+        if self.by_torch is None and probe.engine.adopted and not probe.phases.inside("backward") \
+                and not probe.in_backward():
             self.by_torch = user_place(sys._getframe(2))
             if not self.begun:
                 self.begun = True

@@ -1,9 +1,9 @@
 """One rank of a ZeRO-3 job whose steps cost host time only: blocks of steps with and without the probe, in turns.
 
-    zero3_steps.py BLOCKS STEPS        prints {"on": [ms a step, ...], "off": [...], "cpu_on": ..., "cpu_off": ...} on rank 0
+    zero3_steps.py BLOCKS STEPS     rank 0 prints {"on": [ms a step, ...], "off": [...], "cpu_on": ..., "cpu_off": ...}
 
-The probe is taken off and put on again in one process, so that everything else is equal; the first two steps of each block
-(in which the probe learns the names anew, and DeepSpeed's trace may be recorded) are not counted."""
+The probe is taken off and put on again in one process, so that everything else is equal; the first two steps of each
+block (in which the probe learns the names anew, and DeepSpeed's trace may be recorded) are not counted."""
 import gc
 import json
 import os

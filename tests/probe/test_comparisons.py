@@ -1,4 +1,4 @@
-"""What the probe notes so that ranks can be compared: batches, loaders, models, configurations, backward passes, traces."""
+"""What the probe notes so that ranks can be compared: batches, loaders, models, configurations, backward, traces."""
 import ctypes
 import gc
 import sys
@@ -47,7 +47,7 @@ def test_equal_contents_have_equal_hashes():
 def test_a_long_tensor_is_read_in_pieces_from_its_first_to_its_last_byte(monkeypatch):
     read = []
     original = ctypes.string_at
-    monkeypatch.setattr(ctypes, "string_at", lambda address, size: read.append((address, size)) or original(address, size))
+    monkeypatch.setattr(ctypes, "string_at", lambda *place: read.append(place) or original(*place))
     tensor = Tensor(bytes(1 << 20))
     assert hash_of(tensor)
     begin = tensor.data_ptr()
@@ -100,7 +100,8 @@ class Iterator:
 @pytest.fixture
 def iterate(probe):
     iterator = type("Iterator", (Iterator,), dict(Iterator.__dict__))
-    probe.torch = types.SimpleNamespace(Tensor=Tensor, nn=types.SimpleNamespace(Parameter=Tensor), initial_seed=lambda: 7)
+    names = types.SimpleNamespace
+    probe.torch = names(Tensor=Tensor, nn=names(Parameter=Tensor), initial_seed=lambda: 7)
     probe.loader.watch(types.SimpleNamespace(_BaseDataLoaderIter=iterator))
     return iterator
 
@@ -182,7 +183,8 @@ def test_the_structure_of_a_model(native):
     note_parameters(native, model, 1)
     said = noted(native)
     assert said["parameters.1"].split()[0] == "3"
-    assert said["parameters.1.0"].split()[1:] == ["a.weight[4,2]:bfloat16", "shard[9,3]:bfloat16", "norm[4]:bfloat16:frozen"]
+    assert said["parameters.1.0"].split()[1:] == [
+        "a.weight[4,2]:bfloat16", "shard[9,3]:bfloat16", "norm[4]:bfloat16:frozen"]
 
 
 def test_a_large_model_takes_few_facts_and_one_change_shows_in_one_chunk(native):
@@ -220,20 +222,26 @@ def test_a_long_configuration_is_said_to_be_cut(native):
 
 
 def test_a_step_for_which_only_torchs_backward_ran_is_noted_once(probe, native):
-    torch = types.SimpleNamespace(autograd=types.SimpleNamespace(backward=lambda *_: None, __name__="autograd"), save=None,
-                                  load=None, serialization=types.SimpleNamespace())
+    autograd = types.SimpleNamespace(backward=lambda *_: None, __name__="autograd")
+    torch = types.SimpleNamespace(autograd=autograd, save=None, load=None, serialization=types.SimpleNamespace())
     probe.training.watch_torch(torch)
     torch.autograd.backward()
     probe.training.engine_steps()
     assert not [key for key in noted(native) if key.startswith("backward")]   # there was no engine
     probe.engine.adopted = 1
-    with_engine = probe.phases.around("backward", after=lambda *_: probe.training.engine_backward())(torch.autograd.backward)
+    engines = probe.phases.around("backward", after=lambda *_: probe.training.engine_backward())
+    with_engine = engines(torch.autograd.backward)
     with_engine()
+    probe.training.engine_steps()
+    assert not [key for key in noted(native) if key.startswith("backward")]
+    probe.in_backward = lambda: True                                          # a checkpoint, on a thread of autograd
+    torch.autograd.backward()
+    probe.in_backward = lambda: False
     probe.training.engine_steps()
     assert not [key for key in noted(native) if key.startswith("backward")]
     torch.autograd.backward()
     with_engine()
-    probe.training.engine_steps()                                             # another model's backward, and the engine's
+    probe.training.engine_steps()                                             # another model's, and the engine's
     assert "backward.plain" not in noted(native) and "test_comparisons.py" in noted(native)["backward.torch"]
     for _ in range(2):
         torch.autograd.backward()
@@ -283,8 +291,10 @@ def test_a_broken_trace_is_told_with_both_modules(probe, native, monkeypatch):
 
     debug = types.SimpleNamespace(module_names={}, param_names={})
     monkeypatch.setitem(sys.modules, "deepspeed.utils.debug", debug)
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(_C=types.SimpleNamespace(_current_graph_task_id=lambda: -1)))
-    probe.zero3.watch_coordinator(types.SimpleNamespace(PartitionedParameterCoordinator=PartitionedParameterCoordinator))
+    graphs = types.SimpleNamespace(_current_graph_task_id=lambda: -1)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(_C=graphs))
+    kind = PartitionedParameterCoordinator
+    probe.zero3.watch_coordinator(types.SimpleNamespace(PartitionedParameterCoordinator=kind))
     model = Part(first=Part(), second=Part())
     probe.names.add_model(model)
     unknown = Part()
