@@ -14,6 +14,7 @@ constexpr std::uint64_t kSecond = 1'000'000'000;
 constexpr double kStillSeconds = 1;            // somebody waits, and nothing was recorded of anybody for Params::settle:
 constexpr double kStillUntil = 5;              // looked at once a second, until then
 constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
+constexpr unsigned kPromptComparisons = 60;  // of facts, one a second; later ones come slowly: a job may note much
 constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
 
 // One communicator: the calls that not all members have made yet.
@@ -30,7 +31,7 @@ struct Front {
 
 struct Cursor {
   std::uint64_t next = 0;            // ring number of the next call to look at
-  std::uint64_t visits = 0, failures = 0, exceptions = 0;
+  std::uint64_t visits = 0, failures = 0, exceptions = 0, facts = 0;
   bool dead = false;
   std::vector<std::uint64_t> ids;    // of the communicators by index
 };
@@ -45,11 +46,14 @@ struct Trigger::State {
   std::uint64_t last_run_ns = 0;
   std::uint64_t waiting_since_ns = 0; // somebody waits for somebody since
   std::uint64_t records_at_run = 0, records = 0;
+  bool compare = false;               // facts or trace modes are new since the last run
+  unsigned comparisons = 0;           // runs for their sake
   bool recheck = false;               // a finding is likely: keep looking as time passes
   bool suspicious = false;
 
   void look_at_calls(const Process& process, Cursor& cursor);
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
+  void look_at_facts(const RankRecords& records, Cursor& cursor);
   bool someone_waits(const Job& job, std::uint64_t* since) const;
   bool all_are_still(const Job& job) const;
 };
@@ -95,6 +99,14 @@ void Trigger::State::look_at_calls(const Process& process, Cursor& cursor) {
     if (!(call.flags & flight::kCallFailed)) look_at_call(process, cursor, call);
   }
   cursor.next = n;
+}
+
+// Facts are compared as soon as they are there, traces when they break; neither says that somebody will wait.
+void Trigger::State::look_at_facts(const RankRecords& r, Cursor& cursor) {
+  if (r.facts.end() > cursor.facts) cursor.facts = r.facts.end(), compare = true;
+  for (std::uint64_t n = std::max(cursor.visits, r.visits.first()); n < r.visits.end() && !compare; ++n) {
+    compare = r.visits.at(n).kind == flight::VisitKind::kTraceMode;
+  }
 }
 
 // Since when the process is creating a communicator, or has none although it is one of several ranks (asked for only
@@ -149,6 +161,7 @@ bool Trigger::look(const Job& job) {
     const RankRecords& r = process->records;
     s.look_at_calls(*process, cursor);
     s.records += r.visits.end() - std::min(cursor.visits, r.visits.end());
+    s.look_at_facts(r, cursor);
     cursor.visits = r.visits.end();
     if (process->journal.death && !cursor.dead) cursor.dead = news = true;
     if (r.alloc_failures.end() > cursor.failures) cursor.failures = r.alloc_failures.end(), news = true;
@@ -175,6 +188,13 @@ bool Trigger::look(const Job& job) {
     bool changed = s.records != s.records_at_run || news;
     if (!first && !changed && now - s.last_run_ns < kSecond) return false;
     s.records_at_run = s.records;
+    s.last_run_ns = now;
+    return true;
+  }
+  bool settled = s.difference_ns == 0;  // else a difference is told first, when it is told whole
+  if (s.compare && settled && now - s.last_run_ns >= (s.comparisons < kPromptComparisons ? 1 : 30) * kSecond) {
+    s.compare = false;
+    ++s.comparisons;
     s.last_run_ns = now;
     return true;
   }
