@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "core/job/site_policy.h"
 
@@ -115,6 +116,20 @@ std::string others(const Divergence& d) {
   return d.suspects.empty() ? "the others" : job::ranks_text(rest);
 }
 
+std::string told_text(const Divergence& d) {
+  return d.suspects.empty() ? job::ranks_text({d.told_of}) : job::ranks_text(d.suspects);
+}
+
+std::string others_text(const Divergence& d) { return d.suspects.empty() ? job::ranks_text({d.witness}) : others(d); }
+
+std::string times_text(std::size_t n) { return std::to_string(n) + (n == 1 ? " time" : " times"); }
+
+std::string ordinal_text(std::size_t n) {
+  bool teen = n % 100 >= 11 && n % 100 <= 13;
+  const char* ending = teen || n % 10 > 3 || n % 10 == 0 ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : "rd";
+  return std::to_string(n) + ending;
+}
+
 std::string went_on(const JobView& view, const Divergence& d) {
   if (d.story.next.empty() || d.story.kind == Story::Kind::kExchange) return {};
   std::string text = who(d) + " went on with " + token_text(view, d.story.next[0]);
@@ -215,6 +230,14 @@ bool from_new_lines(const JobView& view, const Divergence& d) {
   const job::RankView* witness = view.by_rank(d.witness);
   if (!witness || d.story.added.empty() || d.story.from_visits) return false;
   const auto& calls = witness->records().calls;
+  // Where the others call from a new line too, as at the start of a job, a new line says nothing.
+  const job::Call* expected = d.story.expected.empty() ? nullptr : d.story.expected[0].call;
+  bool known = false;
+  for (std::uint64_t n = calls.first(); n < calls.end() && !known && expected && expected->site; ++n) {
+    if (&calls.at(n) == expected) break;
+    known = calls.at(n).site && view.names().place_of(calls.at(n).site) == view.names().place_of(expected->site);
+  }
+  if (!known) return false;
   for (const Token& token : d.story.added) {
     if (token.kind != Token::Kind::kCall || !token.place) return false;
     for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
@@ -224,14 +247,29 @@ bool from_new_lines(const JobView& view, const Divergence& d) {
   return true;
 }
 
+std::vector<std::string> names_on_the_way(const JobView& view, const job::Tokens& tokens) {
+  const job::Names& names = view.names();
+  std::set<std::string> found;
+  std::set<job::SiteId> seen;
+  for (const Token& token : tokens) {
+    if (token.phase) found.insert(names.text(token.phase));
+    job::SiteId site = token.call ? token.call->site : token.visit ? token.visit->site : 0;
+    if (!site || !seen.insert(site).second) continue;
+    for (const job::FrameName& frame : names.site(site).frames) {
+      job::FrameOwner owner = job::frame_owner(names.text(frame.file));
+      bool counts = owner == job::FrameOwner::kUser || owner == job::FrameOwner::kLibrary;
+      if (counts) found.insert(names.text(frame.function));
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
 bool named_for_side(const JobView& view, const Token& token) {
   if (!token.call || !token.call->site) return false;
-  for (const job::FrameName& frame : view.names().site(token.call->site).frames) {
-    job::FrameOwner owner = job::frame_owner(view.names().text(frame.file));
-    if (owner != job::FrameOwner::kUser && owner != job::FrameOwner::kLibrary) continue;
-    if (job::is_side_phase(view.names().text(frame.function))) return true;
-  }
-  return false;
+  Token bare;
+  bare.call = token.call;
+  std::vector<std::string> names = names_on_the_way(view, {bare});
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return job::is_side_phase(name); });
 }
 
 bool has_modules(const job::Tokens& tokens) {

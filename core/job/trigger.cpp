@@ -4,19 +4,24 @@
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "core/flight/hash.h"
+#include "core/job/crossed.h"
 #include "core/job/model.h"
 
 namespace dshang::job {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr std::size_t kPlacePairs = 4096;           // pairs of places remembered
+constexpr std::uint64_t kLastPlacesNs = 512 * kSecond;
 constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
 
 // One communicator: the calls that not all members have made yet.
 struct Front {
   struct Pending {
-    std::uint64_t signature = 0;
+    std::uint64_t signature = 0, place = 0;
     std::int32_t made_by = 0;
   };
   std::int32_t size = 0;
@@ -44,6 +49,10 @@ struct Trigger::State {
   std::uint64_t records_at_run = 0, records = 0;
   bool recheck = false;               // a finding is likely: keep looking as time passes
   bool suspicious = false;
+  const Names* names = nullptr;
+  std::unordered_set<std::uint64_t> place_pairs;   // places that met in calls with equal arguments
+  bool new_places = false;
+  std::uint64_t places_ns = 0, places_wait_ns = 0; // whether they are crossed is looked at then, and ever more rarely
 
   void look_at_calls(const Process& process, Cursor& cursor);
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
@@ -66,8 +75,12 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   Front::Pending& pending = front.pending[at];
   if (pending.made_by++ == 0) {
     pending.signature = here;
+    pending.place = origin_of(*names, call);
   } else if (pending.signature != here) {
     front.differs = true;
+  } else if (std::uint64_t place = origin_of(*names, call); place && pending.place && place != pending.place) {
+    auto [low, high] = std::minmax(place, pending.place);
+    if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
   while (!front.pending.empty() && front.pending.front().made_by >= front.size) {
     front.pending.pop_front();
@@ -119,6 +132,7 @@ bool Trigger::look(const Job& job) {
   State& s = *state_;
   std::uint64_t now = job.journal.now_ns;
   std::uint64_t before = s.records;
+  s.names = &job.names;
   bool news = false;
   for (const auto& process : job.processes) {
     Cursor& cursor = s.cursors[process.get()];
@@ -151,6 +165,13 @@ bool Trigger::look(const Job& job) {
     bool changed = s.records != s.records_at_run || news;
     if (!first && !changed && now - s.last_run_ns < kSecond) return false;
     s.records_at_run = s.records;
+    s.last_run_ns = now;
+    return true;
+  }
+  if (s.new_places) s.new_places = false, s.places_wait_ns = kSecond / 2, s.places_ns = now + s.places_wait_ns;
+  if (s.places_ns && now >= s.places_ns) {
+    s.places_wait_ns *= 2;
+    s.places_ns = s.places_wait_ns <= kLastPlacesNs ? now + s.places_wait_ns : 0;
     s.last_run_ns = now;
     return true;
   }
