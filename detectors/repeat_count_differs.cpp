@@ -35,7 +35,8 @@ Rounds kind_of(const JobView& view, const job::Tokens& round) {
   if ((forward && backward) || (calls && reduces && gathers)) return Rounds::kMicroBatches;
   if (!backward && !reduces && named({"generat", "decod", "sampl", "rollout", "beam"})) return Rounds::kGeneration;
   if (!backward && named({"eval", "valid", "test", "predict"})) return Rounds::kEvaluation;
-  if (forward || backward || has_modules(round)) return Rounds::kChunks;
+  // The same weights again and again: one module, run on chunks.
+  if (forward || backward || has_modules(round) || (gathers && round.size() == 1)) return Rounds::kChunks;
   return calls && gathers && !reduces ? Rounds::kGathers : Rounds::kOther;
 }
 

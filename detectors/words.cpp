@@ -132,6 +132,9 @@ std::string ordinal_text(std::size_t n) {
 
 std::string went_on(const JobView& view, const Divergence& d) {
   if (d.story.next.empty() || d.story.kind == Story::Kind::kExchange) return {};
+  bool nothing_known = !d.story.expected.empty() && place_text(view, d.story.next[0]).empty() && place_text(view, d.story.expected[0]).empty() &&
+                       token_text(view, d.story.next[0]) == token_text(view, d.story.expected[0]);
+  if (nothing_known) return {};
   std::string text = who(d) + " went on with " + token_text(view, d.story.next[0]);
   if (std::string at = place_text(view, d.story.next[0]); !at.empty()) text += " (" + at + ")";
   if (d.story.expected.empty()) return text;
@@ -155,8 +158,10 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   }
   if (d.origin && *d.origin < d.visible.call) {
     job::Seq last = d.visible.call - 1;
-    lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": calls " + std::to_string(*d.origin) + " to " +
-                    std::to_string(last) + " had equal arguments and were paired for different purposes; what they moved is wrong");
+    bool one = *d.origin == last;
+    lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": " +
+                    (one ? "it" : "calls " + std::to_string(*d.origin) + " to " + std::to_string(last)) + " had equal arguments and " +
+                    (one ? "was" : "were") + " paired for different purposes; what " + (one ? "it" : "they") + " moved is wrong");
   } else if (d.ambiguous_from) {
     lines.push_back("calls " + std::to_string(d.ambiguous_from) + " to " + std::to_string(d.visible.call - 1) +
                     " have equal arguments: without call sites or module visits it cannot be told whether they were meant "

@@ -41,30 +41,29 @@ bool all_in(const Tokens& round, Part part) {
   return std::all_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; });
 }
 
-// Whether earlier runs of the round were all `length` rounds long and are parts of a larger whole: layers of one size
-// stand behind each other in every forward pass, and that many are meant.  Micro-batches are no such part: they gather,
-// and between their runs nothing is gathered.
-bool is_fixed_part(const Tokens& history, const Tokens& round, std::size_t length) {
-  std::size_t behind = history.size() - rounds_at_end(history, round) * round.size();
-  std::size_t runs = 0, gathers_between = 0;
-  for (std::size_t end = behind; end >= round.size() && runs < kRunsLookedAt;) {
+// How many rounds all earlier runs had, where they are parts of a larger whole: layers of one size stand behind each other
+// in every forward pass, and that many are meant.  0 = no such number.  Micro-batches are no such part: they gather, and
+// between their runs nothing is gathered.
+std::size_t fixed_number(const Tokens& history, const Tokens& round) {
+  std::vector<std::size_t> runs;
+  std::size_t gathers_between = 0;
+  for (std::size_t end = history.size() - rounds_at_end(history, round) * round.size(); end >= round.size() && runs.size() < kRunsLookedAt;) {
     std::size_t n = 0;
     while (end >= round.size() && equal(history, end - round.size(), round, 0, round.size())) end -= round.size(), ++n;
-    if (n == 0) {
-      gathers_between += !history[end - 1].reduces;
-      --end;
-      continue;
+    if (n > 0) {
+      runs.push_back(n);
+    } else {
+      gathers_between += !history[--end].reduces;
     }
-    if (n != length) {
-      // A single round elsewhere (a head that is also gathered alone) says nothing of the number of rounds here.
-      if (n != 1 || length <= 2) return false;
-      ++gathers_between;
-      continue;
-    }
-    ++runs;
   }
+  if (runs.empty()) return 0;
+  // A single round elsewhere (weights gathered again in the backward pass) says nothing of the number here.
+  std::size_t longest = *std::max_element(runs.begin(), runs.end());
+  auto singles = std::erase_if(runs, [&](std::size_t n) { return n == 1 && longest > 2; });
+  gathers_between += static_cast<std::size_t>(singles);
+  bool equal_runs = std::all_of(runs.begin(), runs.end(), [&](std::size_t n) { return n == longest; });
   bool gathers = std::any_of(round.begin(), round.end(), [](const Token& t) { return !t.reduces; });
-  return runs > 0 && (gathers_between > 0 || !gathers);
+  return equal_runs && (gathers_between > 0 || !gathers) ? longest : 0;
 }
 
 // Whether `tokens` goes on with the round, as far as it is recorded.
@@ -147,7 +146,7 @@ Repetition repetition_of_edit(const Tokens& extra, const Tokens& other, const To
   std::size_t before = rounds_at_end(history, round);
   if (before == 0) return found;
   std::size_t more = extra.size() / round.size();
-  if (!names_modules(round) && is_fixed_part(history, round, told_made_more ? before : before + more)) return found;
+  if (!names_modules(round) && fixed_number(history, round) == (told_made_more ? before : before + more)) return found;
   found.told = found.others = before;
   if (told_made_more) {
     found.told += more;
@@ -166,6 +165,8 @@ Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tok
   Passes passes = all_in(round, Part::kBackward) ? passes_at_end(history) : passes_by_shape(history, round);
   bool unfinished_backward = passes.backward < passes.forward;
   if (!of_modules && !only_gathers(round) && !all_in(round, Part::kSide) && !unfinished_backward) return found;
+  // In the middle of a loop over layers a call of its own is likelier.
+  if (round.size() == 1 && !names_modules(round) && fixed_number(history, round)) return found;
   found = count_left(suspect, other, history, std::move(round));
   if (unfinished_backward) found.passes = passes;
   return found;
@@ -180,7 +181,7 @@ Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const 
   for (std::size_t i = round.size(); i < past.size() && !left_before; ++i) {
     left_before = past[i].key == other[0].key && equal(past, i - round.size(), round, 0, round.size());
   }
-  if (!left_before || is_fixed_part(history, round, before)) return {};
+  if (!left_before || fixed_number(history, round) == before) return {};
   return count_left(suspect, other, history, std::move(round));
 }
 
