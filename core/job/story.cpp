@@ -165,7 +165,8 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
     story.left_out = slice(other, n);
     return story;
   }
-  if (!can_delete && !other.empty() && same_purpose_other_arguments(suspect[0], other[0])) {
+  Repetition left = can_delete || can_insert ? Repetition{} : repetition_left(suspect, other, history);
+  if (!can_delete && !other.empty() && left.round.size() < 2 && same_purpose_other_arguments(suspect[0], other[0])) {
     story.kind = Story::Kind::kExchange;
     return story;
   }
@@ -200,7 +201,7 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
     story.repetition = std::move(more);
     return story;
   }
-  story.repetition = repetition_left(suspect, other, history);
+  story.repetition = std::move(left);
   if (story.repetition.passes.forward > 0) {
     story.forward_before = story.repetition.passes.forward;
     story.backward_before = story.repetition.passes.backward;
