@@ -191,7 +191,6 @@ void find_suspects(const JobView& view, const CommView& comm, Crossing& found) {
   found.told_of = told->rank;
   found.witness = other->rank;
   found.sides = {&told->call(found.first), &other->call(found.first)};
-  if (other->call(found.first).step != kNoStep) found.step = other->call(found.first).step;
 }
 
 }  // namespace

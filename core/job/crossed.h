@@ -19,7 +19,6 @@ struct Crossing {
   Rank told_of = -1, witness = -1;   // a member of each side
   std::size_t stretches = 0;         // steps, or runs of equal calls, in which they are crossed
   bool by_steps = false;             // the stretches are steps
-  std::optional<std::int64_t> step;
 };
 
 // Linear in the number of calls.  Different places alone are healthy: in a stretch (a step; without steps a run of equal

@@ -1,4 +1,5 @@
 #include "core/job/crossed.h"
+#include "core/job/shifted.h"
 #include "made.h"
 
 using namespace dshang::job;
@@ -21,13 +22,27 @@ std::string steps(const std::vector<std::string>& words, bool marked = true) {
   return all + (marked ? "visit step " + std::to_string(n + 1) + "\n" : "") + kOther;
 }
 
-std::optional<Crossing> crossing(const std::string& a, const std::string& b, const std::string& c = "") {
-  static std::vector<std::unique_ptr<Job>> jobs;
+template <typename Find>
+auto found_in(Find find, const std::string& a, const std::string& b, const std::string& c) {
+  static std::vector<std::unique_ptr<Job>> jobs;  // findings point into them
   int world = c.empty() ? 2 : 3;
   jobs.push_back(made(rank(0, world, a) + rank(1, world, b) + (c.empty() ? "" : rank(2, world, c))));
-  static std::vector<JobView> views;
-  views.push_back(make_view(*jobs.back()));
-  return find_crossing(views.back(), views.back().comms[0]);
+  JobView view = make_view(*jobs.back());
+  return find(view, view.comms[0]);
+}
+
+std::optional<Crossing> crossing(const std::string& a, const std::string& b, const std::string& c = "") {
+  return found_in(find_crossing, a, b, c);
+}
+
+// Reductions from a line for each letter, and nothing else.
+std::optional<Shift> shift(const std::string& a, const std::string& b, const std::string& c = "") {
+  auto text = [](const std::string& word) {
+    std::string all;
+    for (char letter : word) all += at(letter);
+    return all;
+  };
+  return found_in(find_shift, text(a), text(b), c.empty() ? "" : text(c));
 }
 
 }  // namespace
@@ -37,7 +52,6 @@ TEST_CASE("two lines in another order from some step on are crossed", "[crossed]
   REQUIRE(found);
   CHECK(found->first == 8);
   CHECK(found->suspects == std::vector<Rank>{1});
-  CHECK(found->step == 3);
   CHECK(found->stretches == 2);
 }
 
@@ -70,4 +84,28 @@ TEST_CASE("without steps only runs of equal calls with others around them count"
   std::string turns_a, turns_b;
   for (int i = 0; i < 6; ++i) turns_a += at('a') + at('b'), turns_b += at('b') + at('a');
   CHECK_FALSE(crossing(turns_a, turns_b));
+}
+
+TEST_CASE("a call more in a row of equal calls shifts all that follow", "[crossed]") {
+  std::string rounds = repeat(8, "abc");
+  auto found = shift(rounds + repeat(20, "abc"), rounds + "x" + repeat(20, "abc"), rounds + repeat(20, "abc"));
+  REQUIRE(found);
+  CHECK(found->first == 25);
+  CHECK(found->by == 1);
+  CHECK(found->suspects == std::vector<Rank>{1});
+  CHECK_FALSE(found->ahead);
+  found = shift(rounds + repeat(20, "abc"), rounds + "bc" + repeat(20, "abc"), rounds + repeat(20, "abc"));
+  REQUIRE(found);
+  CHECK(found->ahead);
+  found = shift(rounds + "x" + repeat(20, "abc"), rounds + repeat(20, "abc"), rounds + repeat(20, "abc"));
+  REQUIRE(found);
+  CHECK(found->suspects == std::vector<Rank>{0});
+  CHECK_FALSE(found->ahead);
+}
+
+TEST_CASE("what was never alike, or comes from two lines in turns, is not shifted", "[crossed]") {
+  CHECK_FALSE(shift(repeat(30, "abc"), repeat(30, "bca")));
+  CHECK_FALSE(shift(repeat(30, "ab"), repeat(12, "ab") + repeat(18, "ba")));
+  CHECK_FALSE(shift(repeat(30, "abc"), repeat(10, "abc") + "x" + repeat(9, "bca") + repeat(10, "abc")));
+  CHECK_FALSE(shift(repeat(30, "abc"), repeat(30, "abc")));
 }
