@@ -13,8 +13,7 @@ using Place = std::uint64_t;
 
 constexpr std::size_t kBefore = 16;        // calls that stood beside their like before
 constexpr std::size_t kBehind = 32;        // calls that go on shifted
-constexpr std::size_t kMispaired = 8;      // of which so many stand beside one from another place
-constexpr std::size_t kPlaces = 3;
+constexpr std::size_t kPlaces = 3;         // that are paired with each other in a chain
 constexpr std::size_t kLongestShift = 64;
 constexpr std::size_t kCandidates = 8;     // places at which a shift is tried
 
@@ -36,6 +35,17 @@ struct Found {
   std::size_t at = 0, length = 0, by = 0, mispaired = 0;   // `at`: into the common stretch
   bool member_ahead = false;
 };
+
+// Where calls are shifted, most of them meet one from another place, and each place meets its neighbour, which meets the
+// next.  Lines that stand for each other meet in pairs, and the calls around them meet their like.
+bool is_mispaired(const Found& found, const std::vector<std::pair<Place, Place>>& pairs) {
+  if (2 * found.mispaired < found.length) return false;
+  std::map<Place, std::set<Place>> met;
+  for (const auto& [mine, theirs] : pairs) met[mine].insert(theirs), met[theirs].insert(mine);
+  std::size_t chained = 0;
+  for (const auto& [place, others] : met) chained += others.size() > 1;
+  return chained >= kPlaces;
+}
 
 std::optional<Found> shift_between(const std::vector<Place>& reference, std::size_t from_r, const std::vector<Place>& member, std::size_t from_m,
                                    std::size_t count) {
@@ -61,12 +71,13 @@ std::optional<Found> shift_between(const std::vector<Place>& reference, std::siz
       if (std::max(ahead, behind) > best.length) best = {i, std::max(ahead, behind), by, 0, ahead >= behind};
       if (best.length + best.by + i >= count) break;  // as far as anything is known
     }
-    std::set<Place> places;
+    std::vector<std::pair<Place, Place>> pairs;
     for (std::size_t n = 0; n < best.length && i + n < count; ++n) {
-      best.mispaired += reference[from_r + i + n] != member[from_m + i + n];
-      if (places.size() < kPlaces) places.insert(member[from_m + i + n]);
+      Place theirs = reference[from_r + i + n], mine = member[from_m + i + n];
+      best.mispaired += mine != theirs;
+      if (mine != theirs && pairs.size() < kBehind) pairs.emplace_back(mine, theirs);
     }
-    if (best.length >= kBehind && best.mispaired >= kMispaired && places.size() >= kPlaces) return best;
+    if (best.length >= kBehind && is_mispaired(best, pairs)) return best;
     alike = 0;
   }
   return std::nullopt;

@@ -103,6 +103,15 @@ TEST_CASE("a call more in a row of equal calls shifts all that follow", "[crosse
   CHECK_FALSE(found->ahead);
 }
 
+TEST_CASE("a dummy branch that happens to repeat another rank's choices a round later is not shifted", "[crossed]") {
+  std::string choices = "xyyxyxxyxyyxxyxyyxyxxyxyyxxy", a, b;
+  for (std::size_t i = 1; i < choices.size(); ++i) {
+    a += std::string(1, choices[i]) + "tuvw";
+    b += std::string(1, choices[i < 6 ? i : i - 1]) + "tuvw";
+  }
+  CHECK_FALSE(shift(a, b));
+}
+
 TEST_CASE("what was never alike, or comes from two lines in turns, is not shifted", "[crossed]") {
   CHECK_FALSE(shift(repeat(30, "abc"), repeat(30, "bca")));
   CHECK_FALSE(shift(repeat(30, "ab"), repeat(12, "ab") + repeat(18, "ba")));
