@@ -11,7 +11,7 @@ using job::Token;
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   bool left_loop = story.teardown && !story.loop_ended;
-  bool left_forward = story.kind == Story::Kind::kDeletion && story.from_visits && story.no_forward_follows &&
+  bool left_forward = story.kind == Story::Kind::kDeletion && story.from_visits && story.no_forward_follows && !story.repetition &&
                       in_phase(view, story.left_out, job::is_forward_phase) && has_modules(story.left_out);
   // It calls from a line behind the loop: nobody ever called from there in a step.
   bool calls_behind_loop = story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d);

@@ -10,17 +10,20 @@ using job::Token;
 // Module visits, or the calls that modules make: weights gathered, gradients reduced.
 bool only_modules(const JobView& view, const Divergence& d, const job::Tokens& tokens) {
   const job::RankView* witness = view.by_rank(d.witness);
+  bool enters = false;  // a module is gathered when it is entered: reductions alone are none
   for (const Token& token : tokens) {
+    enters = enters || token.kind == Token::Kind::kModule || !token.reduces;
     if (token.kind == Token::Kind::kModule || token.module) continue;
     if (token.kind != Token::Kind::kCall || !witness) return false;
     std::string op = view.op_name(*witness, *token.call);
     if (op != "all_gather" && op != "reduce_scatter") return false;
   }
-  return !tokens.empty();
+  return enters;
 }
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
+  if (story.repetition) return std::nullopt;  // it was run, only not as often
   bool skipped = story.kind == Story::Kind::kDeletion && only_modules(view, d, story.left_out);
   bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) && has_modules(story.added) && story.from_visits;
   if (!skipped && !extra) return std::nullopt;

@@ -12,6 +12,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool exhausted = story.loop_ended || (!story.next.empty() && story.next[0].kind == Token::Kind::kLoopEnd);
   bool other_exhausted = !story.expected.empty() && story.expected[0].kind == Token::Kind::kLoopEnd;
   bool one_more = !story.next.empty() && story.next[0].kind == Token::Kind::kStep && !story.expected.empty() && other_exhausted;
+  one_more = one_more || (story.kind == Story::Kind::kInsertion && !story.added.empty() && story.added[0].kind == Token::Kind::kStep);
   bool whole_step = story.kind == Story::Kind::kDeletion && !story.left_out.empty() && story.left_out[0].kind == Token::Kind::kStep;
   if (!exhausted && !one_more && !whole_step) return std::nullopt;
   Explanation e;
@@ -22,7 +23,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   }
   e.summary = who(d) + (exhausted    ? " has no more batches while the others begin another step"
                         : whole_step ? " makes a step less than the others and went on to something else"
-                                  : " began another step while the others have no more batches") +
+                        : other_exhausted ? " began another step while the others have no more batches"
+                                          : " makes a step more than the others, which went on to something else") +
               step_text(d) + "; all wait in " + call_at(d);
   if (exhausted && !story.next.empty() && story.next[0].visit && story.next[0].visit->detail) {
     e.evidence.push_back("length of its loader: " + view.names().text(story.next[0].visit->detail));

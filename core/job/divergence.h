@@ -22,6 +22,23 @@ struct Visible {
 // Linear in the number of calls; nullopt when nothing differs and nobody waits for a missing member.
 std::optional<Visible> find_visible(const JobView& view, const CommView& comm);
 
+// What was made of a step's forward and backward pass.
+struct Passes {
+  std::size_t forward = 0;    // module visits, or gathers where calls are compared
+  std::size_t backward = 0;
+};
+
+// The same stretch of tokens, made another number of times by the two sides.
+struct Repetition {
+  Tokens round;                  // empty: nothing of the kind
+  std::size_t told = 0;          // rounds begun by those that are told of, up to where they went on
+  std::size_t others = 0;        // and by the others
+  bool told_inside = false;      // the last of these rounds is begun, and not known to be finished
+  bool others_inside = false;
+  Passes passes;                 // of rounds of a backward pass: what stands before the parting
+  explicit operator bool() const { return !round.empty(); }
+};
+
 // How the suspects' tokens go on from where they part from the others'.
 struct Story {
   enum class Kind {
@@ -37,6 +54,8 @@ struct Story {
   bool from_visits = false;      // decided on module visits; else on calls
   bool places_known = false;     // call sites took part
   Tokens left_out, added;
+  Repetition repetition;         // of what was left out or added
+  std::size_t forward_before = 0, backward_before = 0;  // of the step, made by both sides before they part
   std::vector<Token> next;       // 0 or 1: the first thing the suspects did where they part
   std::vector<Token> expected;   // 0 or 1: what the others did there
   bool leaves_out_all_reductions = false;  // nothing that reduces is left of the step (calls)

@@ -12,6 +12,9 @@
 
 namespace dshang::job {
 
+// What a token belongs to: its phase, or where no phase is known a function on the way to it, is named for it.
+enum class Part : std::uint8_t { kUnknown, kForward, kBackward, kSide };
+
 struct Token {
   enum class Kind : std::uint8_t { kStep, kPhase, kModule, kCall, kLoopEnd, kTeardown };
   Kind kind = Kind::kCall;
@@ -22,6 +25,7 @@ struct Token {
   NameId phase = 0, module = 0;
   PlaceId place = 0;                // where the user's program stood
   bool reduces = false;             // kCall: reduces over ranks
+  Part part = Part::kUnknown;
 };
 
 using Tokens = std::vector<Token>;
@@ -44,6 +48,12 @@ Tokens visit_tokens(const RankView& rank, std::uint64_t from);
 // The collectives of a member with numbers in [from, to].
 Tokens call_tokens(const JobView& view, const Member& member, Seq from, Seq to, const PlaceClasses& places);
 
+// Where history was last as it is at its end: `length` tokens before `end` equal its last ones.
+struct Context {
+  std::size_t end = 0, length = 0;  // length 0: the last token was never seen before
+};
+Context find_context(const Tokens& history);
+
 // What history suggests to come after its end: finds the longest match of its last tokens earlier in it and continues
 // from there, at most `limit` tokens.  Empty when the last token was never seen before.
 Tokens predict(const Tokens& history, std::size_t limit);
@@ -52,5 +62,6 @@ Tokens predict(const Tokens& history, std::size_t limit);
 bool is_side_phase(std::string_view phase);      // save, load, eval, log, generate, ...
 bool is_backward_phase(std::string_view phase);  // backward; recompute belongs to it
 bool is_forward_phase(std::string_view phase);
+Part part_of_phase(std::string_view phase);
 
 }  // namespace dshang::job

@@ -4,7 +4,10 @@
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "core/flight/hash.h"
+#include "core/job/crossed.h"
 #include "core/job/model.h"
 
 namespace dshang::job {
@@ -15,12 +18,14 @@ constexpr double kStillSeconds = 1;            // somebody waits, and nothing wa
 constexpr double kStillUntil = 5;              // looked at once a second, until then
 constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 constexpr unsigned kPromptComparisons = 60;  // of facts, one a second; later ones come slowly: a job may note much
+constexpr std::size_t kPlacePairs = 4096;           // pairs of places remembered
+constexpr std::uint64_t kLastPlacesNs = 512 * kSecond;
 constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
 
 // One communicator: the calls that not all members have made yet.
 struct Front {
   struct Pending {
-    std::uint64_t signature = 0;
+    std::uint64_t signature = 0, place = 0;
     std::int32_t made_by = 0;
   };
   std::int32_t size = 0;
@@ -50,6 +55,10 @@ struct Trigger::State {
   unsigned comparisons = 0;           // runs for their sake
   bool recheck = false;               // a finding is likely: keep looking as time passes
   bool suspicious = false;
+  const Names* names = nullptr;
+  std::unordered_set<std::uint64_t> place_pairs;   // places that met in calls with equal arguments
+  bool new_places = false;
+  std::uint64_t places_ns = 0, places_wait_ns = 0; // whether they are crossed is looked at then, and ever more rarely
 
   void look_at_calls(const Process& process, Cursor& cursor);
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
@@ -74,8 +83,12 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   Front::Pending& pending = front.pending[at];
   if (pending.made_by++ == 0) {
     pending.signature = here;
+    pending.place = origin_of(*names, call);
   } else if (pending.signature != here) {
     front.differs = true;
+  } else if (std::uint64_t place = origin_of(*names, call); place && pending.place && place != pending.place) {
+    auto [low, high] = std::minmax(place, pending.place);
+    if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
   while (!front.pending.empty() && front.pending.front().made_by >= front.size) {
     front.pending.pop_front();
@@ -155,6 +168,7 @@ bool Trigger::look(const Job& job) {
   State& s = *state_;
   std::uint64_t now = job.journal.now_ns;
   std::uint64_t before = s.records;
+  s.names = &job.names;
   bool news = false;
   for (const auto& process : job.processes) {
     Cursor& cursor = s.cursors[process.get()];
@@ -195,6 +209,13 @@ bool Trigger::look(const Job& job) {
   if (s.compare && settled && now - s.last_run_ns >= (s.comparisons < kPromptComparisons ? 1 : 30) * kSecond) {
     s.compare = false;
     ++s.comparisons;
+    s.last_run_ns = now;
+    return true;
+  }
+  if (s.new_places) s.new_places = false, s.places_wait_ns = kSecond / 2, s.places_ns = now + s.places_wait_ns;
+  if (s.places_ns && now >= s.places_ns) {
+    s.places_wait_ns *= 2;
+    s.places_ns = s.places_wait_ns <= kLastPlacesNs ? now + s.places_wait_ns : 0;
     s.last_run_ns = now;
     return true;
   }

@@ -64,3 +64,17 @@ TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
   CHECK(make_view(*made(rank(0, 1, fast))).stall_after() == 10);
   CHECK(make_view(*made(rank(0, 1, "visit step 1\n"))).stall_after() == 10);
 }
+
+TEST_CASE("calls from places that had not met are looked at, ever more rarely", "[trigger]") {
+  auto from = [](const std::string& line) { return repeat(4, "call all_reduce 1 f32 sum site=\"t.py:" + line + " f\"\n"); };
+  auto job = made(rank(0, 2, from("1")) + rank(1, 2, from("2")));
+  Trigger trigger;
+  CHECK(asks_within(trigger, *job, 1));
+  int asked = 0;
+  for (int i = 0; i < 20; ++i) asked += asks_within(trigger, *job, 60);
+  CHECK(asked >= 5);
+  CHECK(asked <= 12);
+  auto same = made(rank(0, 2, from("1")) + rank(1, 2, from("1")));
+  Trigger other;
+  CHECK_FALSE(asks_within(other, *same, 60));
+}
