@@ -1,7 +1,7 @@
 // Who comes last to the collectives, and by how much.
 //
-// The arrival of a rank is when its GPU reached the call, where that was marked, else when it made the call.  Compared
-// are ranks of one machine only: clocks of different machines differ.
+// The arrival of a rank is when its GPU reached the call, where that was marked, else when it made the call.
+// Compared are ranks of one machine only: clocks of different machines differ.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,10 @@ namespace dshang::detect {
 // A step, or a second of a job that announces no steps.
 struct Period {
   std::int64_t number = 0;
-  std::vector<double> late;   // by index into JobView::ranks: seconds in which all others of a call waited for this rank alone
-  double seconds = 0;         // from its first arrival to the next period's
-  std::size_t calls = 0;      // completed collectives
+  std::vector<double>
+      late;  // by index into JobView::ranks: seconds in which all others of a call waited for this rank alone
+  double seconds = 0;     // from its first arrival to the next period's
+  std::size_t calls = 0;  // completed collectives
 };
 
 struct Lateness {

@@ -24,12 +24,15 @@ void read_stacks(const JobView& view, const job::RankView& rank, double window, 
       newest = place;
       p.innermost = view.names().place_text(place);
       for (const job::FrameName& frame : site.frames) {
-        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " + view.names().text(frame.function));
+        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " +
+                           view.names().text(frame.function));
       }
       continue;
     }
     if (view.ago(stack.time_ns) > window) break;
-    if (newest && place && view.names().place_frame(place).function != view.names().place_frame(newest).function) p.stack_moved = true;
+    if (newest && place &&
+        view.names().place_frame(place).function != view.names().place_frame(newest).function)
+      p.stack_moved = true;
   }
 }
 
@@ -59,9 +62,12 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     p.known = true;
     p.window = static_cast<double>(newest.time_ns - oldest->time_ns) / 1e9;
     if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
-    if (oldest->read_bytes && newest.read_bytes) p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
-    if (oldest->written_bytes && newest.written_bytes) p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
-    auto running = std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
+    if (oldest->read_bytes && newest.read_bytes)
+      p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
+    if (oldest->written_bytes && newest.written_bytes)
+      p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
+    auto running =
+        std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
     p.runnable = 2 * running > &newest - oldest;
     p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
     if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
@@ -77,10 +83,12 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
     lines.push_back("CPU time and I/O of the process could not be read: whether it advances is not known");
   } else if (p.advances()) {
     std::string line = "it makes progress: CPU " + seconds_text(std::max(p.cpu_seconds, 0.0)) + in_window;
-    if (p.read >= 0) line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
+    if (p.read >= 0)
+      line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
     lines.push_back(line);
   } else {
-    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") + " s, no bytes of I/O read or written" + in_window +
+    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") +
+                    " s, no bytes of I/O read or written" + in_window +
                     (p.sleeping_in.empty() ? "" : "; sleeping in " + p.sleeping_in));
   }
   if (!p.frames.empty()) {
