@@ -1,5 +1,5 @@
 // p2p-unmatched: a send without its receive, or the other way round; argument-mismatch where both were made
-// and differ in count or type.
+// and differ in size; host-stall where the other is on its host and may still come.
 //
 // Sends are counted per (sender, receiver), so the n-th send from a to b belongs to the n-th receive on b
 // from a, and the communicator of the finding names the pair.  Proven where both ranks are inside calls of
@@ -66,6 +66,13 @@ std::string lacking(const JobView& view, const Wait& wait) {
 // ---- both were made, and differ
 // ----------------------------------------------------------------------------------
 
+// NCCL compares what is sent in bytes.
+std::uint64_t bytes_of(const Call& call) {
+  constexpr std::uint64_t kBytes[] = {1, 1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 1};
+  auto type = static_cast<std::size_t>(call.dtype);
+  return call.count * (type < std::size(kBytes) ? kBytes[type] : 1);
+}
+
 const Call* partner_of(const JobView& view, const job::CommView& comm, const Member& member, const Call& call,
                        const Member** other) {
   for (const Member& candidate : comm.members) {
@@ -99,7 +106,9 @@ bool find_mismatch(Work& work) {
         if (!(view.op_traits(rank, call) & (flight::kOpSend | flight::kOpRecv))) continue;
         const Member* other = nullptr;
         const Call* theirs = partner_of(view, comm, member, call, &other);
-        if (!theirs || (theirs->count == call.count && theirs->dtype == call.dtype)) continue;
+        if (!theirs || bytes_of(*theirs) == bytes_of(call)) continue;
+        double both = lasted(view, rank, std::max(call.enter_ns, theirs->enter_ns));
+        if (both < view.params().settle) continue;
         Wait mine{&comm, &member, &call, other}, reverse{&comm, other, theirs, &member};
         Finding f;
         f.type = "argument-mismatch";
@@ -171,7 +180,7 @@ bool find_ring(Work& work) {
       }
       f.evidence.push_back(std::move(line));
     }
-    if (stood(view, ring) < view.params().settle) return false;
+    if (stood(view, ring) < kSyncSeconds) return false;
     for (const Wait& wait : graph.stuck()) f.waiting.push_back(wait.member->rank);
     f.summary = wait_text(view, *p2p) + ": " + lacking(view, *p2p);
     const Wait& next = ring[static_cast<std::size_t>(p2p - ring.begin() + 1) % ring.size()];
@@ -207,24 +216,33 @@ void find_absent(Work& work) {
     bool quiet = idle != 0 && view.ago(idle) >= view.stall_after();
     Progress p = progress_of(view, other, view.stall_after());
     Finding f;
-    f.type = "p2p-unmatched";
-    bool stuck = quiet && p.known && !p.advances();
-    f.severity = stuck                                         ? Severity::kHang
-                 : waited >= 10 * view.stall_after() || !quiet ? Severity::kWarning
-                                                               : Severity::kInfo;
+    f.type = quiet ? "host-stall" : "p2p-unmatched";
+    bool long_wait = waited >= 10 * view.stall_after();
+    f.severity = !quiet          ? Severity::kWarning
+                 : !p.known      ? Severity::kWarning
+                 : !p.advances() ? Severity::kHang
+                                 : Severity::kInfo;
+    if (f.severity == Severity::kInfo && long_wait) f.severity = Severity::kWarning;
     place(view, wait, f);
     f.suspects = {wait.other->rank};
     f.waiting = {wait.member->rank};
-    f.summary = wait_text(view, wait) + " for " + seconds_text(waited) + "; " + lacking(view, wait) +
-                (quiet ? p.innermost.empty() ? " and is on the host" : " and is on the host in " + p.innermost
-                       : " and goes on with other calls");
+    std::string name = "rank " + std::to_string(wait.other->rank);
     f.evidence = {call_details(view, wait), last_between(view, wait)};
     if (quiet) {
+      f.summary = name +
+                  (p.advances() ? " is still busy"
+                   : p.known    ? " is stuck"
+                                : " is") +
+                  " on the host" + (p.innermost.empty() ? "" : " in " + p.innermost) + " while " +
+                  wait_text(view, wait) + " (" + seconds_text(waited) + ")";
       std::vector<std::string> lines = evidence_of_progress(p);
       f.evidence.insert(f.evidence.end(), lines.begin(), lines.end());
+    } else {
+      f.summary = wait_text(view, wait) + " for " + seconds_text(waited) + "; " + lacking(view, wait) +
+                  " and goes on with other calls";
     }
     f.evidence.push_back(threshold_text(view));
-    f.fix = fixes();
+    f.fix = quiet ? fixes_of_progress(p, p.advances()) : fixes();
     f.at = view.seconds(std::max(since(wait), idle));
     work.findings.push_back(std::move(f));
     return;

@@ -34,6 +34,9 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
 
 std::vector<std::string> evidence_of_progress(const Progress& p);
 
+// What to do about a rank that the others wait for, by where it is.
+std::vector<std::string> fixes_of_progress(const Progress& p, bool advances);
+
 double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns);  // 0 where `to` is not later
 
 }  // namespace dshang::detect
