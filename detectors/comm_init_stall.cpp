@@ -1,5 +1,5 @@
-// comm-init-stall: a communicator that only some ranks are creating or splitting; or ranks that wait in the
-// rendezvous or the store for one that has not come, before any communicator.
+// comm-init-stall: a communicator that only some ranks are creating or splitting.  (Ranks that wait for each
+// other before any communicator: rendezvous.cpp.)
 //
 // Who is missing follows from the size (a communicator of all ranks), from the parent of a split, or from a
 // member whose own creation failed.  Of other communicators the members that have not come are not recorded:
@@ -10,6 +10,7 @@
 #include <set>
 
 #include "detectors/progress.h"
+#include "detectors/whereabouts.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -20,6 +21,8 @@ using flight::CommState;
 using job::Comm;
 using job::RankView;
 
+constexpr double kPatience =
+    2;  // stall thresholds for a creation in which nobody is missing: large jobs take their time
 constexpr double kAfterFailure = 2;  // seconds in which NCCL may tell the others that one has failed
 
 struct Creator {
@@ -121,41 +124,6 @@ std::optional<std::vector<std::size_t>> not_there(const JobView& view, const Cre
     if (!creation.has(rank)) missing.push_back(rank);
   }
   return missing;
-}
-
-std::string place(const JobView& view, job::SiteId site) {
-  std::string at = site ? view.names().place_text(view.names().place_of(site)) : "";
-  return at.empty() ? "" : " at " + at;
-}
-
-const job::Call* oldest_outstanding(const RankView& rank) {
-  const auto& calls = rank.records().calls;
-  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-    if (!calls.at(n).torn && job::waits_in(rank, calls.at(n))) return &calls.at(n);
-  }
-  return nullptr;
-}
-
-std::string waits_in_text(const JobView& view, std::size_t r, const job::Call& call) {
-  const RankView& rank = view.ranks[r];
-  const auto& comms = rank.records().comms;
-  const job::CommView* comm = call.comm < comms.size() ? view.by_id(comms[call.comm].id) : nullptr;
-  return "waits in call " + std::to_string(call.number) + " of " +
-         (comm ? comm->name : std::string("another communicator")) + " (" + view.op_name(rank, call) +
-         place(view, call.site) + ")";
-}
-
-// Where a rank is that has not come.
-std::string whereabouts(const JobView& view, std::size_t r) {
-  const RankView& rank = view.ranks[r];
-  if (const job::Call* call = oldest_outstanding(rank)) return waits_in_text(view, r, *call);
-  if (!rank.alive() && lasted(view, rank, last_activity(view, rank)) < view.stall_after()) return "has ended";
-  if (job::creating_since(rank)) return "is creating another communicator";
-  Progress p = progress_of(view, rank, view.stall_after());
-  std::string text = "is on the host";
-  if (!p.innermost.empty()) text += " in " + p.innermost;
-  if (p.known) text += p.advances() ? " and makes progress" : " and makes no progress";
-  return text;
 }
 
 std::string name_of(const JobView& view, const Creation& creation) {
@@ -294,10 +262,36 @@ bool follows_from_mismatch(const Work& work, const std::vector<Rank>& suspects) 
   });
 }
 
+// Everybody has come and it does not end: unknown-hang, since nothing recorded says why.
+void look_at_complete(Work& work, const Creation& creation) {
+  const JobView& view = work.view;
+  if (!creation.failed.empty() || !creation.through.empty() || creation.inside.size() < 2) return;
+  if (view.ago(creation.latest_ns()) < kPatience * view.stall_after()) return;
+  Finding f;
+  f.type = "unknown-hang";
+  f.severity = Severity::kWarning;
+  f.waiting = f.comm_ranks = ranks_of(view, creation.inside);
+  f.comm = name_of(view, creation);
+  std::string waited = seconds_text(view.ago(creation.latest_ns()));
+  f.summary = "all " + std::to_string(creation.inside.size()) + " ranks have been inside " +
+              function_of(creation) + place(view, creation.any().site) + " for " + waited +
+              ", and it does not end";
+  f.evidence = {"nobody is missing: they do not reach each other, or one does not answer",
+                "judged by twice the stall threshold of " + seconds_text(view.stall_after())};
+  f.fix = {
+      "Run it once with NCCL_DEBUG=INFO and look at which interface and which peers NCCL uses on each rank "
+      "(NCCL_SOCKET_IFNAME, "
+      "a port that is closed between nodes, unlike versions of NCCL)."};
+  add_sides(view, creation, f);
+  f.at = view.seconds(creation.latest_ns());
+  work.findings.push_back(std::move(f));
+}
+
 bool look_at(Work& work, const Creation& creation) {
   const JobView& view = work.view;
   if (creation.inside.empty()) return false;
   std::optional<std::vector<std::size_t>> missing = not_there(view, creation);
+  if (creation.failed.empty() && missing && missing->empty()) look_at_complete(work, creation);
   if (creation.failed.empty() && (!missing || missing->empty())) return false;
   double waited = view.ago(creation.latest_ns());
   bool failed = !creation.failed.empty();
@@ -338,90 +332,10 @@ bool look_at(Work& work, const Creation& creation) {
   return true;
 }
 
-// ---- before any communicator
-// -------------------------------------------------------------------------------------
-
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-// torch's own code that meets the other ranks through the store (file names of torch 1.13 to 2.14).
-bool is_rendezvous(const JobView& view, const job::Site& site) {
-  return std::any_of(site.frames.begin(), site.frames.end(), [&](const job::FrameName& frame) {
-    const std::string& file = view.names().text(frame.file);
-    const std::string& function = view.names().text(frame.function);
-    if (ends_with(file, "distributed/rendezvous.py")) return true;
-    return ends_with(file, "distributed/distributed_c10d.py") &&
-           (function == "init_process_group" || function == "_store_based_barrier" ||
-            function == "_new_process_group_helper");
-  });
-}
-
-const job::Site* newest_stack(const JobView& view, const RankView& rank) {
-  const auto& stacks = rank.records().stacks;
-  for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
-    const job::Stack& stack = stacks.at(n);
-    if (stack.tid == static_cast<std::uint32_t>(rank.records().pid) && stack.site)
-      return &view.names().site(stack.site);
-  }
-  return nullptr;
-}
-
-void look_before_any(Work& work) {
-  const JobView& view = work.view;
-  if (view.world_size < 2 || !view.comms.empty() || view.ranks.empty()) return;
-  std::vector<const RankView*> waiting, others;
-  std::uint64_t latest = 0;
-  for (const RankView& rank : view.ranks) {
-    if (!rank.alive() || !rank.records().comms.empty()) return;
-    latest = std::max(latest, rank.records().start_ns);
-  }
-  if (view.ago(latest) < view.stall_after() / 2) return;
-  std::string at;
-  for (const RankView& rank : view.ranks) {
-    work.wants_stacks.push_back(rank.index);
-    const job::Site* stack = newest_stack(view, rank);
-    bool waits = stack && is_rendezvous(view, *stack);
-    (waits ? waiting : others).push_back(&rank);
-    if (waits && at.empty() && stack->user_place) at = view.names().place_text(stack->user_place);
-  }
-  if (waiting.empty() || view.ago(latest) < view.stall_after()) return;
-  Finding f;
-  f.type = "comm-init-stall";
-  for (const RankView* rank : waiting) f.waiting.push_back(rank->rank);
-  for (const RankView* rank : others) f.suspects.push_back(rank->rank);
-  std::int32_t unheard = view.world_size - static_cast<std::int32_t>(view.ranks.size());
-  bool advances = std::any_of(others.begin(), others.end(), [&](const RankView* rank) {
-    return progress_of(view, *rank, view.stall_after()).advances();
-  });
-  f.severity = advances ? Severity::kInfo : others.empty() ? Severity::kWarning : Severity::kHang;
-  f.summary = wait_text(f.waiting) + " in the rendezvous for " + seconds_text(view.ago(latest)) +
-              (at.empty() ? "" : " at " + at) + ", before any communicator; ";
-  if (!others.empty()) {
-    f.summary += job::ranks_text(f.suspects) + (others.size() == 1 ? " has" : " have") + " not come";
-    for (const RankView* rank : others) {
-      f.evidence.push_back("rank " + std::to_string(rank->rank) + " " +
-                           whereabouts(view, static_cast<std::size_t>(rank - view.ranks.data())));
-    }
-  } else {
-    f.summary += unheard > 0 ? "of the " + std::to_string(view.world_size) + " ranks " +
-                                   std::to_string(unheard) + " were not heard from"
-                             : "all ranks were heard from";
-  }
-  f.evidence.push_back(threshold_text(view));
-  f.fix = {
-      "Look at the rank that has not come: it may have failed at start, wait for a lock or download, or run "
-      "on another node.",
-      "Check that all ranks have the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and reach that port."};
-  f.at = view.seconds(latest);
-  work.findings.push_back(std::move(f));
-}
-
 void run(Work& work) {
   for (const Creation& creation : unfinished(work.view)) {
     if (look_at(work, creation)) return;  // others that are stuck follow from it
   }
-  look_before_any(work);
 }
 
 }  // namespace

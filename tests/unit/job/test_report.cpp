@@ -73,6 +73,19 @@ TEST_CASE("endings after a first finding are its consequences", "[report]") {
   }
 }
 
+TEST_CASE("nobody is interrupted after a hang was found", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  history.update(*job, {{finding("host-stall", Severity::kHang)}, {}, {}}, &news);
+  job->processes[1]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 15};
+  Finding follows = finding("early-return", Severity::kError);
+  follows.consequence_of = 0;
+  Report report = history.update(*job, {{finding("interrupted", Severity::kInfo), follows}, {}, {}}, &news);
+  REQUIRE(report.findings.size() == 2);
+  for (const Finding& f : report.findings) CHECK(f.type != "interrupted");
+}
+
 TEST_CASE("an ending that came first stays the cause", "[report]") {
   FindingHistory history;
   bool news = false;
