@@ -52,10 +52,12 @@ Finding finding_of(const RankView& rank, std::string summary) {
   return f;
 }
 
-bool at_low_memory(const Comm& comm, std::uint64_t headroom) {
-  if (comm.state == CommState::kNone || comm.free_before == kUnknownBytes || comm.free_before >= headroom)
-    return false;
-  if (comm.state == CommState::kCreating || comm.state == CommState::kFailed) return true;
+// `free_before` is 0 until it was asked for.
+bool at_low_memory(const JobView& view, const Comm& comm, std::uint64_t headroom) {
+  bool known = comm.free_before != 0 && comm.free_before != kUnknownBytes;
+  if (comm.state == CommState::kNone || !known || comm.free_before >= headroom) return false;
+  if (comm.state == CommState::kFailed) return true;
+  if (comm.state == CommState::kCreating) return view.ago(comm.begin_ns) >= view.stall_after();
   if (comm.free_after == kUnknownBytes || comm.free_after > comm.free_before) return false;
   return comm.free_after < comm.free_before - comm.free_after;
 }
@@ -63,7 +65,7 @@ bool at_low_memory(const Comm& comm, std::uint64_t headroom) {
 void look_at_communicators(Work& work, const RankView& rank, std::uint64_t headroom) {
   const JobView& view = work.view;
   for (const Comm& comm : rank.records().comms) {
-    if (!at_low_memory(comm, headroom)) continue;
+    if (!at_low_memory(view, comm, headroom)) continue;
     std::string size =
         comm.size > 0 ? "a communicator of " + std::to_string(comm.size) : std::string("a communicator");
     std::string at = comm.site ? view.names().place_text(view.names().place_of(comm.site)) : "";
@@ -78,7 +80,8 @@ void look_at_communicators(Work& work, const RankView& rank, std::uint64_t headr
     std::string peers;
     for (const RankView& other : view.ranks) {
       for (const Comm& theirs : other.records().comms) {
-        bool same = theirs.id == comm.id && other.rank != rank.rank && theirs.free_before != kUnknownBytes;
+        bool same = theirs.id == comm.id && other.rank != rank.rank && theirs.free_before != kUnknownBytes &&
+                    theirs.free_before != 0;
         if (same)
           peers += (peers.empty() ? "" : ", ") + std::string("rank ") + std::to_string(other.rank) + " " +
                    bytes_text(theirs.free_before);
