@@ -63,6 +63,9 @@ std::string hundredths(double seconds) {
 
 // How late the rank was in the periods in which it happened.
 std::string lateness_text(const Lateness& lateness, const Thrash& thrash) {
+  const job::Member* member = lateness.comm ? lateness.comm->member_of(thrash.rank) : nullptr;
+  if (!member) return "";
+  auto index = static_cast<std::size_t>(member - lateness.comm->members.data());
   std::size_t last = 0, periods = 0;
   double least = 1e9, most = 0;
   for (const Period& period : lateness.periods) {
@@ -71,10 +74,10 @@ std::string lateness_text(const Lateness& lateness, const Thrash& thrash) {
                                          [&](const MemoryStep* step) { return step->step == period.number; });
     if (!among) continue;
     ++periods;
-    if (latest(period, 0) != thrash.rank) continue;
+    if (latest(period, 0) != index) continue;
     ++last;
-    least = std::min(least, period.late[thrash.rank]);
-    most = std::max(most, period.late[thrash.rank]);
+    least = std::min(least, period.late[index]);
+    most = std::max(most, period.late[index]);
   }
   if (last == 0) return "";
   std::string unit = thrash.has_steps ? "steps" : "seconds";
@@ -98,6 +101,18 @@ std::string counts_of_others(const JobView& view, const std::vector<Rank>& suspe
   return any ? "the other ranks: at most " + std::to_string(most) + " in a step" : "";
 }
 
+// Of the communicator of this rank in which most was called; empty where none can be compared.
+Lateness busiest(const JobView& view, std::size_t rank) {
+  Lateness best;
+  std::size_t most = 0;
+  for (Lateness& one : lateness_of(view)) {
+    std::size_t calls = 0;
+    for (const Period& period : one.periods) calls += period.calls;
+    if (calls > most && one.comm->member_of(rank)) most = calls, best = std::move(one);
+  }
+  return best;
+}
+
 void run(Work& work) {
   const JobView& view = work.view;
   std::vector<Thrash> found;
@@ -105,9 +120,9 @@ void run(Work& work) {
     if (Thrash thrash = look_at(view, r); is_enough(thrash)) found.push_back(std::move(thrash));
   }
   if (found.empty()) return;
-  Lateness lateness = lateness_of(view);
   const Thrash& worst = *std::max_element(
       found.begin(), found.end(), [](const Thrash& a, const Thrash& b) { return a.pairs() < b.pairs(); });
+  Lateness lateness = busiest(view, worst.rank);
   Finding f;
   f.type = "alloc-thrash";
   f.severity = Severity::kWarning;
