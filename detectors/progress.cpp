@@ -24,17 +24,28 @@ void read_stacks(const JobView& view, const job::RankView& rank, double window, 
       newest = place;
       p.innermost = view.names().place_text(place);
       for (const job::FrameName& frame : site.frames) {
-        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " + view.names().text(frame.function));
+        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " +
+                           view.names().text(frame.function));
       }
       continue;
     }
     if (view.ago(stack.time_ns) > window) break;
-    if (newest && place && view.names().place_frame(place).function != view.names().place_frame(newest).function) p.stack_moved = true;
+    if (newest && place &&
+        view.names().place_frame(place).function != view.names().place_frame(newest).function)
+      p.stack_moved = true;
   }
 }
 
 std::string rate(std::int64_t bytes, double seconds) {
   return bytes_text(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 0.1))) + "/s";
+}
+
+bool sleeps_in(const Progress& p, std::initializer_list<const char*> words) {
+  auto has = [&](const std::string& text) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return text.find(word) != text.npos; });
+  };
+  return has(p.sleeping_in) || (!p.frames.empty() && (has(p.frames[0]) || has(p.innermost)));
 }
 
 }  // namespace
@@ -59,9 +70,12 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     p.known = true;
     p.window = static_cast<double>(newest.time_ns - oldest->time_ns) / 1e9;
     if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
-    if (oldest->read_bytes && newest.read_bytes) p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
-    if (oldest->written_bytes && newest.written_bytes) p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
-    auto running = std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
+    if (oldest->read_bytes && newest.read_bytes)
+      p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
+    if (oldest->written_bytes && newest.written_bytes)
+      p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
+    auto running =
+        std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
     p.runnable = 2 * running > &newest - oldest;
     p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
     if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
@@ -77,10 +91,12 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
     lines.push_back("CPU time and I/O of the process could not be read: whether it advances is not known");
   } else if (p.advances()) {
     std::string line = "it makes progress: CPU " + seconds_text(std::max(p.cpu_seconds, 0.0)) + in_window;
-    if (p.read >= 0) line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
+    if (p.read >= 0)
+      line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
     lines.push_back(line);
   } else {
-    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") + " s, no bytes of I/O read or written" + in_window +
+    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") +
+                    " s, no bytes of I/O read or written" + in_window +
                     (p.sleeping_in.empty() ? "" : "; sleeping in " + p.sleeping_in));
   }
   if (!p.frames.empty()) {
@@ -89,6 +105,29 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
     lines.push_back(line);
   }
   return lines;
+}
+
+std::vector<std::string> fixes_of_progress(const Progress& p, bool advances) {
+  if (advances) {
+    return {
+        "Do long work of one rank ahead of the job or offline (preprocess, tokenize, download once), or on "
+        "all ranks in parallel.",
+        "Saving on one rank: write sharded or asynchronously (every rank its part) instead of gathering on "
+        "rank 0.",
+        "If it must take that long, give the process group a time-out that covers it."};
+  }
+  if (sleeps_in(p, {"write", "read", "pipe", "fsync", "nfs", "io_"})) {
+    return {
+        "The rank is blocked in I/O: look at the storage or file system (a full disk, a mount that does not "
+        "answer, a pipe that nobody reads).",
+        "A lock or a dead data-loader worker looks the same: look at its Python stack above."};
+  }
+  return {
+      "The rank waits for a lock, a queue or a worker that never answers: a deadlock on the host. Look at "
+      "the function above: a dead "
+      "data-loader worker, a lock held across fork, a stale build lock file.",
+      "With data-loader workers try `num_workers=0` once, or a loader time-out, to see whether they are the "
+      "cause."};
 }
 
 }  // namespace dshang::detect
