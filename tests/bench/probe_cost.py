@@ -19,13 +19,14 @@ def measure(build, blocks, steps):
     with tempfile.TemporaryDirectory() as folder:
         preload = [os.path.join(build, name) for name in ("libdshang.so", "libsimcuda.so")]
         env = dict(os.environ, LD_PRELOAD=":".join(preload), PYTHONPATH=os.path.join(build, "simgpu_python"),
-                   SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(22000 + os.getpid() % 5000),
+                   SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", WORLD_SIZE="2",
+                   MASTER_ADDR="127.0.0.1", MASTER_PORT=str(22000 + os.getpid() % 5000),
                    DSHANG_DIR=os.path.join(folder, "dshang"))
         ranks = []
         for rank in range(2):
             command = [sys.executable, os.path.join(HERE, "zero3_steps.py"), str(blocks), str(steps)]
             mine = dict(env, RANK=str(rank), LOCAL_RANK=str(rank))
-            with open(os.path.join(folder, f"out.{rank}"), "w") as out, open(os.path.join(folder, f"err.{rank}"), "w") as err:
+            with open(f"{folder}/out.{rank}", "w") as out, open(f"{folder}/err.{rank}", "w") as err:
                 ranks.append(subprocess.Popen(command, env=mine, stdout=out, stderr=err))
         try:
             ends = [rank.wait(timeout=1200) for rank in ranks]
