@@ -76,6 +76,25 @@ TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[
   CHECK(asks_within(trigger, *job, 1));
 }
 
+TEST_CASE("facts and trace modes are compared once, soon, and end no waiting", "[trigger]") {
+  for (const std::string& news : {std::string("fact loader.length 5\n"), std::string("visit trace_mode INVALID\n")}) {
+    auto job = made(rank(0, 2, kGather + news) + rank(1, 2, kGather));
+    Trigger trigger;
+    CHECK(asks_within(trigger, *job, 1.1));
+    CHECK_FALSE(asks_within(trigger, *job, 60));
+    CHECK_FALSE(trigger.suspicious());
+  }
+}
+
+TEST_CASE("a difference settles also where facts are new", "[trigger]") {
+  std::string fact = "fact loader.length 5\n";
+  auto job = made(rank(0, 2, fact + "call all_gather 5 bf16 queued\n") + rank(1, 2, fact + "call all_gather 6 bf16 queued\n"));
+  Trigger trigger;
+  CHECK_FALSE(trigger.look(*job));
+  CHECK_FALSE(asks_within(trigger, *job, 0.3));
+  CHECK(asks_within(trigger, *job, 0.6));
+}
+
 TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
   std::string slow, fast;
   for (int step = 1; step <= 6; ++step) {
