@@ -205,7 +205,7 @@ Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const 
   for (std::size_t i = round.size(); i < past.size() && !left_before; ++i) {
     left_before = past[i].key == other[0].key && equal(past, i - round.size(), round, 0, round.size());
   }
-  if (!left_before || fixed_number(history, round) == before) return {};
+  if (!left_before || (!names_modules(round) && fixed_number(history, round) == before)) return {};
   return count_left(suspect, other, history, std::move(round));
 }
 
