@@ -99,10 +99,10 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   Front::Pending& pending = front.pending[at];
   if (pending.made_by++ == 0) {
     pending.signature = here;
-    pending.place = origin_of(*names, call);
+    pending.place = origin_of(*names, process.records, call);
   } else if (pending.signature != here) {
     front.differs = true;
-  } else if (std::uint64_t place = origin_of(*names, call); place && pending.place && place != pending.place) {
+  } else if (std::uint64_t place = origin_of(*names, process.records, call); place && pending.place && place != pending.place) {
     auto [low, high] = std::minmax(place, pending.place);
     if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
