@@ -230,7 +230,7 @@ bool Trigger::look(const Job& job) {
   bool still = waited >= kStillSeconds && waited < kStillUntil && stable && now - s.last_run_ns >= kSecond;
   // What is slow or tight, but goes on.
   bool due = s.records != s.records_at_run && s.last_run_ns && now - s.last_run_ns >= kPeriod;
-  if (s.last_run_ns == 0) s.last_run_ns = now;
+  if (s.last_run_ns == 0) s.last_run_ns = now, s.records_at_run = s.records;
   if (!still && !due) return false;
   s.records_at_run = s.records;
   s.last_run_ns = now;
