@@ -1,5 +1,5 @@
-// early-return: the rank left the forward pass after some module, or left the training loop, while the others go on.
-// A rank whose process ended normally is found by ended.cpp.
+// early-return: the rank left the forward pass after some module, or left the training loop, while the others
+// go on. A rank whose process ended normally is found by ended.cpp.
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -12,9 +12,11 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   bool left_loop = story.teardown && !story.loop_ended;
   bool left_forward = story.kind == Story::Kind::kDeletion && story.from_visits && story.no_forward_follows &&
-                      in_phase(view, story.left_out, job::is_forward_phase) && has_modules(story.left_out);
+                      !story.repetition && in_phase(view, story.left_out, job::is_forward_phase) &&
+                      has_modules(story.left_out);
   // It calls from a line behind the loop: nobody ever called from there in a step.
-  bool calls_behind_loop = story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d);
+  bool calls_behind_loop =
+      story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d);
   if (!left_loop && !left_forward && !calls_behind_loop) return std::nullopt;
   Explanation e;
   e.class_certainty = calls_behind_loop ? Certainty::kJudged : Certainty::kProven;
@@ -24,18 +26,21 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
                 " while the other ranks go on" + step_text(d) + "; all wait in " + call_at(d);
     if (calls_behind_loop) e.evidence.push_back("judged: nobody called from " + at + " in any step before");
     e.fix = {
-        "Leave the loop on all ranks together: all-reduce the stop flag (early stopping, time limit, `break`) before it is used.",
+        "Leave the loop on all ranks together: all-reduce the stop flag (early stopping, time limit, "
+        "`break`) before it is used.",
         "Give every rank the same number of batches (`drop_last=True`, DistributedSampler).",
     };
     return e;
   }
   std::string modules = modules_text(view, story.left_out);
   std::string entered = story.expected.empty() ? "" : place_text(view, story.expected[0]);
-  e.summary = who(d) + " returned from the forward pass before " + modules + (entered.empty() ? "" : " (entered at " + entered + ")") +
-              step_text(d) + "; the others gather " + modules + " and all wait in " + call_at(d);
+  e.summary = who(d) + " returned from the forward pass before " + modules +
+              (entered.empty() ? "" : " (entered at " + entered + ")") + step_text(d) +
+              "; the others gather " + modules + " and all wait in " + call_at(d);
   e.evidence.push_back("modules that " + who(d) + " did not reach: " + modules);
   e.fix = {
-      "In ZeRO-3 every rank must run every module: do not `return` early from forward on some ranks; run the remaining modules "
+      "In ZeRO-3 every rank must run every module: do not `return` early from forward on some ranks; run the "
+      "remaining modules "
       "on a dummy input and multiply the result by 0.",
       "If the early exit depends on data, all-reduce the decision so that all ranks take it together.",
   };

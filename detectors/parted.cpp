@@ -23,17 +23,33 @@ bool outstanding_elsewhere(const JobView& view, Rank rank, const job::CommView& 
   return false;
 }
 
+// How long the missing ranks have been missing, in seconds; of those that were ended, until then.
+double missing_for(const JobView& view, const Divergence& d) {
+  double shortest = view.ago(d.since_ns);
+  for (Rank rank : d.missing) {
+    const job::RankView* r = view.by_rank(rank);
+    if (r->alive()) continue;
+    std::uint64_t ended = r->journal().death->time_ns;
+    shortest = std::min(shortest, ended > d.since_ns ? static_cast<double>(ended - d.since_ns) / 1e9 : 0);
+  }
+  return shortest;
+}
+
 // A missing rank is only late unless it is going away, or waits in another communicator, and its visits have parted.
 bool is_plain(const JobView& view, const Divergence& d) {
   if (d.visible.kind == Visible::Kind::kArguments) return true;
-  // Those that have ended are rank_dead.cpp's.
-  if (!d.story.from_visits || d.missing.empty() || alive(view, d.missing).size() != d.missing.size()) return false;
+  bool told = d.story.from_visits || (d.origin_proven && d.story.repetition);
+  if (!told || d.missing.empty()) return false;
+  double missing = missing_for(view, d);
+  bool stalled = missing >= view.stall_after() && (d.story.kind == job::Story::Kind::kDeletion || d.story.repetition);
+  // Those that have ended are rank_dead.cpp's, unless they were missing for long before.
+  if (alive(view, d.missing).size() != d.missing.size()) return stalled && !d.story.teardown;
   bool waits_elsewhere = std::all_of(d.missing.begin(), d.missing.end(), [&](Rank rank) { return outstanding_elsewhere(view, rank, *d.comm); });
   // Of two modules in two communicators it cannot be told whether one was left out or they are taken in another order.
   bool crossed = !d.story.next.empty() && d.story.next[0].kind == job::Token::Kind::kModule;
-  if (waits_elsewhere) return !crossed && view.ago(d.since_ns) >= view.params().settle;
-  if (d.story.teardown) return view.ago(d.since_ns) >= kTeardownSeconds;
-  return view.ago(d.since_ns) >= view.stall_after() && d.story.kind == job::Story::Kind::kDeletion;
+  if (waits_elsewhere) return !crossed && missing >= view.params().settle;
+  if (d.story.teardown) return missing >= kTeardownSeconds;
+  return stalled;
 }
 
 void run(Work& work) {

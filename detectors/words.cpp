@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 
 #include "core/job/site_policy.h"
 
@@ -115,8 +116,25 @@ std::string others(const Divergence& d) {
   return d.suspects.empty() ? "the others" : job::ranks_text(rest);
 }
 
+std::string told_text(const Divergence& d) {
+  return d.suspects.empty() ? job::ranks_text({d.told_of}) : job::ranks_text(d.suspects);
+}
+
+std::string others_text(const Divergence& d) { return d.suspects.empty() ? job::ranks_text({d.witness}) : others(d); }
+
+std::string times_text(std::size_t n) { return std::to_string(n) + (n == 1 ? " time" : " times"); }
+
+std::string ordinal_text(std::size_t n) {
+  bool teen = n % 100 >= 11 && n % 100 <= 13;
+  const char* ending = teen || n % 10 > 3 || n % 10 == 0 ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : "rd";
+  return std::to_string(n) + ending;
+}
+
 std::string went_on(const JobView& view, const Divergence& d) {
   if (d.story.next.empty() || d.story.kind == Story::Kind::kExchange) return {};
+  bool nothing_known = !d.story.expected.empty() && place_text(view, d.story.next[0]).empty() && place_text(view, d.story.expected[0]).empty() &&
+                       token_text(view, d.story.next[0]) == token_text(view, d.story.expected[0]);
+  if (nothing_known) return {};
   std::string text = who(d) + " went on with " + token_text(view, d.story.next[0]);
   if (std::string at = place_text(view, d.story.next[0]); !at.empty()) text += " (" + at + ")";
   if (d.story.expected.empty()) return text;
@@ -140,12 +158,14 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   }
   if (d.origin && *d.origin < d.visible.call) {
     job::Seq last = d.visible.call - 1;
-    lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": calls " + std::to_string(*d.origin) + " to " +
-                    std::to_string(last) + " had equal arguments and were paired for different purposes; what they moved is wrong");
+    bool one = *d.origin == last;
+    lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": " +
+                    (one ? "it" : "calls " + std::to_string(*d.origin) + " to " + std::to_string(last)) + " had equal arguments and " +
+                    (one ? "was" : "were") + " paired for different purposes; what " + (one ? "it" : "they") + " moved is wrong");
   } else if (d.ambiguous_from) {
     lines.push_back("calls " + std::to_string(d.ambiguous_from) + " to " + std::to_string(d.visible.call - 1) +
-                    " have equal arguments: without call sites or module visits it cannot be told whether they were meant "
-                    "for each other, so their data may be wrong");
+                    " have equal arguments, and " + (d.origin_proven ? "what is known of their call sites and modules does not tell" : "without call sites or module visits it cannot be told") +
+                    " whether they were meant for each other, so their data may be wrong");
   }
   return lines;
 }
@@ -221,6 +241,14 @@ bool from_new_lines(const JobView& view, const Divergence& d) {
   const job::RankView* witness = view.by_rank(d.witness);
   if (!witness || d.story.added.empty() || d.story.from_visits) return false;
   const auto& calls = witness->records().calls;
+  // Where the others call from a new line too, as at the start of a job, a new line says nothing.
+  const job::Call* expected = d.story.expected.empty() ? nullptr : d.story.expected[0].call;
+  bool known = false;
+  for (std::uint64_t n = calls.first(); n < calls.end() && !known && expected && expected->site; ++n) {
+    if (&calls.at(n) == expected) break;
+    known = calls.at(n).site && view.names().place_of(calls.at(n).site) == view.names().place_of(expected->site);
+  }
+  if (!known) return false;
   for (const Token& token : d.story.added) {
     if (token.kind != Token::Kind::kCall || !token.place) return false;
     for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
@@ -230,14 +258,29 @@ bool from_new_lines(const JobView& view, const Divergence& d) {
   return true;
 }
 
+std::vector<std::string> names_on_the_way(const JobView& view, const job::Tokens& tokens) {
+  const job::Names& names = view.names();
+  std::set<std::string> found;
+  std::set<job::SiteId> seen;
+  for (const Token& token : tokens) {
+    if (token.phase) found.insert(names.text(token.phase));
+    job::SiteId site = token.call ? token.call->site : token.visit ? token.visit->site : 0;
+    if (!site || !seen.insert(site).second) continue;
+    for (const job::FrameName& frame : names.site(site).frames) {
+      job::FrameOwner owner = job::frame_owner(names.text(frame.file));
+      bool counts = owner == job::FrameOwner::kUser || owner == job::FrameOwner::kLibrary;
+      if (counts) found.insert(names.text(frame.function));
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
 bool named_for_side(const JobView& view, const Token& token) {
   if (!token.call || !token.call->site) return false;
-  for (const job::FrameName& frame : view.names().site(token.call->site).frames) {
-    job::FrameOwner owner = job::frame_owner(view.names().text(frame.file));
-    if (owner != job::FrameOwner::kUser && owner != job::FrameOwner::kLibrary) continue;
-    if (job::is_side_phase(view.names().text(frame.function))) return true;
-  }
-  return false;
+  Token bare;
+  bare.call = token.call;
+  std::vector<std::string> names = names_on_the_way(view, {bare});
+  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return job::is_side_phase(name); });
 }
 
 bool has_modules(const job::Tokens& tokens) {

@@ -20,6 +20,11 @@ std::string threshold_text(const JobView& view);            // which threshold a
 std::string who(const Divergence& d);                      // "rank 2", "ranks 0, 1"; for a tie "one side (rank 0)"
 std::string others(const Divergence& d);                   // members of the communicator that are no suspects
 
+std::string told_text(const Divergence& d);                // those the story tells of: "rank 2"
+std::string others_text(const Divergence& d);              // and those it compares them with: "ranks 0, 1, 3"
+std::string times_text(std::size_t n);                     // "1 time", "4 times"
+std::string ordinal_text(std::size_t n);                   // "1st", "22nd"
+
 // "Rank 2 went on with layer3 (model.py:31 forward)." from the story; empty when nothing is known.
 std::string went_on(const JobView& view, const Divergence& d);
 
@@ -44,6 +49,8 @@ std::uint64_t idle_since(const JobView& view, const job::RankView& rank);
 bool between_steps(const Divergence& d);
 // Calls (not visits) that were inserted from lines which the witness has never called from.
 bool from_new_lines(const JobView& view, const Divergence& d);
+// Functions of the user's or of a library on the way to these calls or visits, and the names of their phases.
+std::vector<std::string> names_on_the_way(const JobView& view, const job::Tokens& tokens);
 // Whether a function on the way to this call is named for saving, evaluating, logging or loading.
 bool named_for_side(const JobView& view, const job::Token& token);
 

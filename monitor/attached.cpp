@@ -13,7 +13,7 @@ namespace dshang::monitor {
 namespace {
 
 // Process that a pidfd stands for, as seen from here (proc(5), fdinfo); 0 = it is no pidfd, or of a foreign
-// namespace.
+// namespace; -1 = it is gone.
 std::int32_t pid_of(const Descriptor& pidfd) {
   if (!pidfd) return 0;
   std::ifstream info("/proc/self/fdinfo/" + std::to_string(pidfd.get()));
@@ -47,7 +47,8 @@ std::unique_ptr<Attached> attach(Connection& connection, Registration registrati
   attached->pid = connection.peer.pid;
   if (attached->pid > 0) {
     attached->pidfd = std::move(registration.pidfd);
-    if (pid_of(attached->pidfd) != attached->pid) {  // not handed over, or of somebody else
+    std::int32_t handed_over = pid_of(attached->pidfd);
+    if (handed_over != attached->pid && handed_over != -1) {  // missing, or of somebody else
       attached->pidfd.reset(static_cast<int>(syscall(SYS_pidfd_open, attached->pid, 0)));
     }
   }

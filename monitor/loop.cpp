@@ -5,21 +5,36 @@
 #include <algorithm>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <optional>
+#include <system_error>
+#include <thread>
 
 #include "monitor/clock.h"
 #include "monitor/left_behind.h"
+#include "monitor/old_spools.h"
 
 namespace dshang::monitor {
 namespace {
 
 constexpr std::uint64_t kPatienceForFirstRank = 10 * kSecond;
+constexpr std::uint64_t kPatienceForOthers = 200 * kMillisecond;  // after this monitor's start
 constexpr std::uint64_t kPatienceForGreeting = 2 * kSecond;
 constexpr std::uint64_t kSampleWhenSuspicious = 1 * kSecond, kSampleElse = 5 * kSecond;
 // Usually far less than the promised 2 s; on an overloaded machine late files are better than half ones.
 constexpr auto kPatienceForFiles = std::chrono::seconds(30);
 // The detectors may take this part of a core: they look at all records of all ranks.
 constexpr std::uint64_t kAnalysisShare = 8;
+
+// On a thread of its own, which nobody waits for: the files of this job shall not come later for it.
+void tidy_up(const Settings& settings) {
+  std::string jobs = std::filesystem::path(settings.spool).parent_path().string();
+  try {
+    std::thread([jobs, user = settings.user] { remove_old_spools(jobs, user); }).detach();
+  } catch (const std::system_error&) {
+    // No thread to spare: another monitor's start does it.
+  }
+}
 
 bool is_readable(int fd) {
   pollfd wait{fd, POLLIN, 0};
@@ -41,7 +56,9 @@ void Loop::run() {
     std::uint64_t now = now_ns();
     find_the_dead();
     bool anybody_came = attempt_ && !attempt_->attached().empty();
-    if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor())) break;
+    if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor()) &&
+        !others_may_come(now))
+      break;
     if (!anybody_came && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
     accept_guests(now);
     hear_guests(now);
@@ -52,6 +69,15 @@ void Loop::run() {
     }
   }
   finish();
+}
+
+// Ranks shorter than this monitor's start wait for its address, which each of them tries at moments of its
+// own: the first to hand over may be gone before the next one does.
+bool Loop::others_may_come(std::uint64_t now) const {
+  if (elapsed(started_ns_, now) > kPatienceForOthers) return false;
+  const auto& attached = attempt_->attached();
+  auto world = static_cast<std::size_t>(std::max(attached.front()->process->records.world_size, 0));
+  return attached.size() < world;
 }
 
 bool Loop::anybody_alive() const {
@@ -144,6 +170,7 @@ void Loop::begin_attempt(bool first) {
   } else {
     attempt_ = std::make_unique<Attempt>(settings_);
   }
+  if (first) tidy_up(settings_);
   on_hang_.begin_attempt();
   next_sample_ns_ = next_analysis_ns_ = 0;
   analysis_is_due_ = false;

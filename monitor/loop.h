@@ -55,6 +55,7 @@ class Loop {
   void say_trouble();
   void finish();
   bool anybody_alive() const;
+  bool others_may_come(std::uint64_t now) const;
 
   Settings settings_;
   Server server_;

@@ -29,6 +29,17 @@ unsigned take_descriptors(msghdr& message, Descriptor (&out)[kDescriptors]) {
   return count;
 }
 
+socklen_t address_of(std::uint32_t uid, std::uint64_t job, sockaddr_un* address) {
+  *address = {};
+  address->sun_family = AF_UNIX;
+  int length = flight::wire_address(address->sun_path + 1, sizeof address->sun_path - 1, uid, job);
+  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+}
+
+Descriptor make_socket() {
+  return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
 }  // namespace
 
 bool Connection::send(flight::MessageKind kind, std::uint64_t number, const std::string& text) const {
@@ -42,17 +53,22 @@ bool Connection::send(flight::MessageKind kind, std::uint64_t number, const std:
 }
 
 bool Server::listen(std::uint32_t uid, std::uint64_t job) {
-  Descriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  Descriptor socket = make_socket();
   if (!socket) return false;
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  int length = flight::wire_address(address.sun_path + 1, sizeof address.sun_path - 1, uid, job);
-  socklen_t bytes =
-      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
+  sockaddr_un address;
+  socklen_t bytes = address_of(uid, job, &address);
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) return false;
   if (::listen(socket.get(), SOMAXCONN) != 0) return false;
   socket_ = std::move(socket);
   return true;
+}
+
+bool somebody_listens(std::uint32_t uid, std::uint64_t job) {
+  Descriptor socket = make_socket();
+  sockaddr_un address;
+  socklen_t bytes = address_of(uid, job, &address);
+  return !socket || connect(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) == 0 ||
+         (errno != ECONNREFUSED && errno != ENOENT);
 }
 
 std::optional<Connection> Server::accept() {

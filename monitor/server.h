@@ -51,6 +51,9 @@ class Server {
   Descriptor socket_;
 };
 
+// Whether the job's address is taken, by a monitor of this network namespace; also when that cannot be told.
+bool somebody_listens(std::uint32_t uid, std::uint64_t job);
+
 // Reads one message.  kMessage: a Hello with its descriptors is in `out`.  kBad: something else, said in
 // `why`.
 Received receive_hello(const Connection& connection, Registration* out, std::string* why);

@@ -1,15 +1,17 @@
 #include "monitor/warnings.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
 #include <iterator>
-#include <numeric>
 #include <string_view>
 
 #include "core/rank/param.h"
+#include "monitor/descriptor.h"
+#include "monitor/typing.h"
 
 namespace dshang::monitor {
 namespace {
@@ -27,18 +29,42 @@ bool is_descriptor(const rank::ParamDescriptor& param) {
   return std::find(std::begin(kTypes), std::end(kTypes), std::string_view(param.type)) != std::end(kTypes);
 }
 
+// A program with its debug information is large, and a starting monitor has ranks waiting: one read, and no
+// stream.
+std::string bytes_of(const std::string& path) {
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) return {};
+  std::string bytes(static_cast<std::size_t>(info.st_size), 0);
+  std::size_t length = 0;
+  while (length < bytes.size()) {
+    ssize_t n = read(file.get(), bytes.data() + length, bytes.size() - length);
+    if (n <= 0) break;
+    length += static_cast<std::size_t>(n);
+  }
+  bytes.resize(length);
+  return bytes;
+}
+
 // Descriptors lie in the file as they are (core/rank/param.h); a file without any, or no file, gives none.
 void collect(const std::string& path, std::vector<rank::ParamDescriptor>* found) {
-  std::ifstream file(path, std::ios::binary);
-  std::string bytes{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  std::string_view magic(rank::kParamMagic, sizeof rank::kParamMagic);
-  for (std::size_t at = bytes.find(magic); at != std::string::npos; at = bytes.find(magic, at + 1)) {
+  const std::string file = bytes_of(path);
+  std::string_view bytes = file;
+  for (;;) {
+    const void* magic = memmem(bytes.data(), bytes.size(), rank::kParamMagic, sizeof rank::kParamMagic);
+    if (!magic) break;
+    bytes.remove_prefix(static_cast<std::size_t>(static_cast<const char*>(magic) - bytes.data()));
     rank::ParamDescriptor param;
-    if (bytes.size() - at < sizeof param) break;
-    std::memcpy(&param, bytes.data() + at, sizeof param);
+    if (bytes.size() < sizeof param) break;
+    std::memcpy(&param, bytes.data(), sizeof param);
+    bytes.remove_prefix(1);
     if (is_descriptor(param)) found->push_back(param);
   }
 }
+
+// Names that are fixed already and whose features a later version brings: no typing mistakes.  One that is
+// declared is no longer looked up here.
+constexpr std::string_view kNotYet[] = {"NVTX", "MEMORY_HEADROOM", "METRICS"};
 
 // Of program and library, by name; one that both declare counts once.
 std::vector<rank::ParamDescriptor> all_params(const std::string& library) {
@@ -53,27 +79,18 @@ std::vector<rank::ParamDescriptor> all_params(const std::string& library) {
   return found;
 }
 
-// Insertions, deletions and exchanges of letters that make `a` of `b`.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      std::size_t exchanged = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, exchanged});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string unknown_name(std::string_view name, const std::vector<rank::ParamDescriptor>& params) {
-  std::string text = std::string(kPrefix) + std::string(name) + " is no variable that dshang knows";
-  auto nearer = [&](const auto& a, const auto& b) { return distance(name, a.name) < distance(name, b.name); };
+  std::string text = std::string(kPrefix) + std::string(name);
+  if (std::find(std::begin(kNotYet), std::end(kNotYet), name) != std::end(kNotYet)) {
+    return text + " is not supported yet by this version";
+  }
+  text += " is no variable that dshang knows";
+  auto nearer = [&](const auto& a, const auto& b) {
+    return typing_distance(name, a.name) < typing_distance(name, b.name);
+  };
   auto best = std::min_element(params.begin(), params.end(), nearer);
-  if (best != params.end() && distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
+  if (best != params.end() &&
+      typing_distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
     text += "; the nearest is " + std::string(kPrefix) + best->name;
   }
   return text;

@@ -20,7 +20,7 @@
 namespace dshang::flight {
 
 inline constexpr std::uint64_t kMagic = 0x4d46474e41485344;  // "DSHANGFM"
-inline constexpr std::uint32_t kVersion = 1;
+inline constexpr std::uint32_t kVersion = 2;
 inline constexpr std::int64_t kNoStep = INT64_MIN;
 inline constexpr std::uint64_t kUnknownBytes = UINT64_MAX;
 
@@ -129,7 +129,7 @@ enum class CommState : std::uint32_t { kNone, kCreating, kReady, kFinalized, kDe
 enum class CommOrigin : std::uint32_t { kUnknown, kInit, kInitAll, kSplit, kShrink, kGrow };
 
 struct CommEntry {
-  std::atomic<CommState> state;
+  std::atomic<CommState> state;  // kNone: claimed, its fields are not all there yet
   CommOrigin origin;
   std::uint64_t id;          // equal on all members, unequal otherwise; 0 = a split without colour
   std::uint64_t nccl_hash;   // NCCL's own commHash where it can be computed, else 0
@@ -163,7 +163,9 @@ struct Frame {
   std::int32_t line;            // 0 = unknown
 };
 
-inline constexpr unsigned kSiteFrames = 30;
+// A call of ZeRO-3 lies below some 35 frames of library code, and each torch module that contains another adds three or
+// four, before the user's innermost line comes.
+inline constexpr unsigned kSiteFrames = 64;
 
 struct SiteEntry {              // open addressing by key
   std::atomic<std::uint64_t> key;  // 0 = empty
@@ -328,7 +330,7 @@ static_assert(sizeof(CallRecord) == 128 && alignof(CallRecord) == 8);
 static_assert(sizeof(VisitRecord) == 64);
 static_assert(sizeof(CommEntry) == 112);
 static_assert(sizeof(StringEntry) == 16);
-static_assert(sizeof(SiteEntry) == 376);
+static_assert(sizeof(SiteEntry) == 784);
 static_assert(sizeof(ThreadEntry) == 32);
 static_assert(sizeof(Fact) == 24);
 static_assert(sizeof(ExceptionRecord) == 48);

@@ -1,5 +1,7 @@
 #include "core/flight/reader.h"
 
+#include <string.h>
+
 #include "core/flight/hash.h"
 
 // The writer fills a slot with plain stores; a reader that meets them half-way notices by the stamp.  The
@@ -169,8 +171,11 @@ std::uint32_t Reader::comm_count() const {
 bool Reader::comm(std::uint32_t index, Copy<CommEntry>* out) const {
   const CommEntry* found = entry<CommEntry>(Section::kComms, index);
   if (!found) return false;
-  std::atomic_thread_fence(std::memory_order_acquire);
+  CommState state = found->state.load(std::memory_order_acquire);
+  if (state == CommState::kNone) return false;
   copy_words(out, found);
+  // A later state may have been copied before what belongs to it.
+  memcpy(out->bytes() + offsetof(CommEntry, state), &state, sizeof state);
   return true;
 }
 

@@ -91,6 +91,7 @@ class Reader {
   bool op(std::uint32_t index, Copy<OpInfo>* out) const;  // false = no such entry
 
   std::uint32_t comm_count() const;
+  // False = no such entry, or it is being filled.  The fields are at least as new as the state.
   bool comm(std::uint32_t index, Copy<CommEntry>* out) const;
 
   std::uint32_t thread_count() const { return entries(Section::kThreads); }

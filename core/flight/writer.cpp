@@ -213,7 +213,6 @@ CommEntry* Writer::open_comm(std::uint32_t* index) const {
   entry.rank = -1;
   entry.begin_ns = now_ns();
   entry.free_before = entry.free_after = kUnknownBytes;
-  entry.state.store(CommState::kCreating, std::memory_order_release);
   *index = at;
   return &entry;
 }

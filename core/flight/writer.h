@@ -66,7 +66,8 @@ class Writer {
   // The call of record n if its slot still holds it, else null.
   CallRecord* call(std::uint64_t n) const;
 
-  // A communicator's entry, state kCreating; null = table full.  `*index` is what CallRecord::comm holds.
+  // A communicator's entry, for the caller to fill; null = table full.  Readers see it once its state is stored
+  // with release, which comes last.  `*index` is what CallRecord::comm holds.
   CommEntry* open_comm(std::uint32_t* index) const;
   CommEntry& comm(std::uint32_t index) const;
 

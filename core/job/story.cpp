@@ -3,10 +3,19 @@
 #include <algorithm>
 #include <map>
 
+#include "core/job/repetition.h"
+
 namespace dshang::job {
 namespace {
 
 constexpr std::size_t kLookAhead = 2048;
+
+constexpr std::size_t kProof = 64;        // tokens that agree behind an edit: more say no more
+constexpr std::size_t kCandidates = 256;  // edits tried
+
+Tokens slice(const Tokens& tokens, std::size_t n) {
+  return Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(std::min(n, tokens.size())));
+}
 
 std::size_t index_of(const Tokens& tokens, std::uint64_t key, std::size_t from) {
   for (std::size_t i = from; i < tokens.size(); ++i) {
@@ -22,10 +31,60 @@ std::size_t agreement(const Tokens& a, std::size_t at_a, const Tokens& b, std::s
   return n;
 }
 
-bool is_boundary(const Token& token) { return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall; }
+// One stretch that `in` has more: so long that what follows on it agrees with `with`.
+struct Edit {
+  std::size_t length = 0;   // in.size() = there is none
+  std::size_t proof = 0;    // tokens that agree behind it
+  bool to_the_end = false;  // as far as anything is known
+  bool whole = false;       // all of `with`
+};
 
-// Length of the shortest stretch, from the start and within one phase, in which both hold the same tokens in another
-// order; 0 = none.
+Edit edit_at(const Tokens& in, const Tokens& with, std::size_t length) {
+  std::size_t known = std::min({in.size() - length, with.size(), kProof});
+  std::size_t n = 0;
+  while (n < known && in[length + n].key == with[n].key) ++n;
+  return {length, n, n == known, n == std::min(with.size(), kProof)};
+}
+
+// The shortest edit that is not contradicted at once; else the one that agrees longest.
+Edit best_edit(const Tokens& in, const Tokens& with) {
+  Edit best{in.size()};
+  std::size_t tried = 0;
+  for (std::size_t i = 1; !with.empty() && i < in.size() && tried < kCandidates; ++i) {
+    if (in[i].key != with[0].key) continue;
+    ++tried;
+    Edit edit = edit_at(in, with, i);
+    if (edit.proof > best.proof) best = edit;
+    if (best.proof > 1 || best.to_the_end) break;
+  }
+  return best;
+}
+
+// The shortest edit, if what it adds repeats what stands before it; else the best one.
+Edit find_edit(const Tokens& in, const Tokens& with, const Tokens& other, const Tokens& history,
+               bool told_made_more, Repetition& repetition) {
+  if (with.empty()) return {in.size()};
+  std::size_t first = index_of(in, with[0].key, 1);
+  Edit edit = best_edit(in, with);
+  if (first < in.size()) {
+    repetition = repetition_of_edit(slice(in, first), other, history, told_made_more);
+    if (repetition) return edit_at(in, with, first);
+  }
+  if (edit.length != first && edit.length < in.size())
+    repetition = repetition_of_edit(slice(in, edit.length), other, history, told_made_more);
+  return edit;
+}
+
+bool is_loop(const Repetition& repetition) {
+  return repetition && std::min(repetition.told, repetition.others) > 1;
+}
+
+bool is_boundary(const Token& token) {
+  return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall;
+}
+
+// Length of the shortest stretch, from the start and within one phase, in which both hold the same tokens in
+// another order; 0 = none.
 std::size_t permuted(const Tokens& a, const Tokens& b) {
   std::map<std::uint64_t, int> balance;
   std::size_t unequal = 0;
@@ -62,12 +121,148 @@ std::ptrdiff_t reductions(const Tokens& tokens, std::size_t count) {
   return std::count_if(tokens.begin(), end, [](const Token& token) { return token.reduces; });
 }
 
+// Tries one kind of story after the other; what stands earlier is likelier where several are possible.
+class Teller {
+ public:
+  Teller(const Tokens& suspect, const Tokens& other, const Tokens& history)
+      : suspect_(suspect), other_(other), history_(history) {
+    // How the others went on, and would have gone on.
+    ahead_ = other;
+    Tokens past = history;
+    past.insert(past.end(), other.begin(), other.end());
+    Tokens predicted = predict(past, kLookAhead);
+    ahead_.insert(ahead_.end(), predicted.begin(), predicted.end());
+    deletion_ = find_edit(ahead_, suspect, other, history, false, fewer_);
+    insertion_ = find_edit(suspect, ahead_, other, history, true, more_);
+    can_delete_ = deletion_.length < ahead_.size();
+    can_insert_ = insertion_.length < suspect.size();
+    if (!can_delete_ && !can_insert_) left_ = repetition_left(suspect, other, history);
+  }
+
+  void tell(Story& story) {
+    if (permutation(story) || exchange(story) || gone_on(story) || deletion(story) || insertion(story))
+      return;
+    story.repetition = left_;
+    if (left_.passes.forward > 0) {
+      story.forward_before = left_.passes.forward;
+      story.backward_before = left_.passes.backward;
+    }
+    if (left_phase(story) || left_rounds(story)) return;
+    // Never seen before, and what follows on it is not recorded yet.
+    bool seen_before = index_of(history_, suspect_[0].key, 0) < history_.size();
+    story.kind = seen_before && !is_boundary(suspect_[0]) ? Story::Kind::kUnknown : Story::Kind::kInsertion;
+    if (story.kind == Story::Kind::kInsertion) story.added = {suspect_[0]};
+  }
+
+ private:
+  bool permutation(Story& story) const {
+    auto plain = [](const Edit& edit, bool possible) {
+      return possible && edit.whole && edit.proof > edit.length;
+    };
+    if (plain(deletion_, can_delete_) || plain(insertion_, can_insert_)) return false;
+    std::size_t n = permuted(suspect_, other_);
+    // Behind the stretch they have to agree again.
+    bool more_recorded = n < std::min(suspect_.size(), other_.size());
+    if (n <= 1 || (more_recorded && agreement(suspect_, n, other_, n) == 0)) return false;
+    story.kind = Story::Kind::kPermutation;
+    story.added = slice(suspect_, n);
+    story.left_out = slice(other_, n);
+    return true;
+  }
+
+  bool exchange(Story& story) const {
+    if (can_delete_ || other_.empty() || left_.round.size() > 1) return false;
+    if (!same_purpose_other_arguments(suspect_[0], other_[0])) return false;
+    story.kind = Story::Kind::kExchange;
+    return true;
+  }
+
+  // One more of the rounds that the others leave.
+  bool gone_on(Story& story) const {
+    if (can_insert_) return false;
+    Repetition gone_on = repetition_gone_on(suspect_, other_, history_);
+    if (!gone_on) return false;
+    story.kind = Story::Kind::kInsertion;
+    story.added = slice(suspect_, gone_on.round.size());
+    story.repetition = std::move(gone_on);
+    return true;
+  }
+
+  bool deletion(Story& story) const {
+    if (!can_delete_) return false;
+    Tokens cut = slice(ahead_, deletion_.length);
+    std::ptrdiff_t in_round = reductions(ahead_, period_of(ahead_));
+    story.leaves_out_all_reductions = in_round > 0 && reductions(cut, cut.size()) >= in_round;
+    if (can_insert_ && !better_than_insertion(story.leaves_out_all_reductions)) return false;
+    story.kind = Story::Kind::kDeletion;
+    story.repetition = fewer_;
+    story.leaves_out_another_backward = is_another_backward(cut, history_);
+    story.left_out = std::move(cut);
+    return true;
+  }
+
+  bool better_than_insertion(bool leaves_out_all_reductions) const {
+    // A forward pass repeated and a backward pass left out read alike in the calls; the second is what
+    // happens.
+    if (leaves_out_all_reductions && reductions(suspect_, insertion_.length) == 0) return true;
+    // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes
+    // no loop.
+    if (is_loop(fewer_) != is_loop(more_)) return is_loop(fewer_);
+    if (deletion_.to_the_end != insertion_.to_the_end) return deletion_.to_the_end;
+    return deletion_.length <= insertion_.length;
+  }
+
+  bool insertion(Story& story) const {
+    if (!can_insert_) return false;
+    story.kind = Story::Kind::kInsertion;
+    story.added = slice(suspect_, insertion_.length);
+    story.repetition = more_;
+    return true;
+  }
+
+  // It left the phase in which the others go on with modules.
+  bool left_phase(Story& story) const {
+    if (!is_boundary(suspect_[0]) || other_.empty() || other_[0].kind != Token::Kind::kModule) return false;
+    story.kind = Story::Kind::kDeletion;
+    for (const Token& token : other_) {
+      if (is_boundary(token)) break;
+      story.left_out.push_back(token);
+    }
+    if (!left_) story.repetition = repetition_of_edit(story.left_out, other_, history_, false);
+    return true;
+  }
+
+  bool left_rounds(Story& story) const {
+    if (!left_) return false;
+    bool goes_on = left_.told > left_.others;
+    story.kind = goes_on ? Story::Kind::kInsertion : Story::Kind::kDeletion;
+    (goes_on ? story.added : story.left_out) = slice(goes_on ? suspect_ : other_, left_.round.size());
+    return true;
+  }
+
+  const Tokens &suspect_, &other_, &history_;
+  Tokens ahead_;  // of the others
+  Edit deletion_, insertion_;
+  Repetition fewer_, more_, left_;  // of the deletion, of the insertion, of neither
+  bool can_delete_ = false, can_insert_ = false;
+};
+
 }  // namespace
 
 bool follows_history(const Tokens& tokens, const Tokens& history) {
   if (tokens.empty()) return false;
-  Tokens next = predict(history, 1);
-  return !next.empty() && next[0].key == tokens[0].key;
+  Context context = find_context(history);
+  if (context.length == 0 || history[context.end].key != tokens[0].key) return false;
+  // What repeats within a round (a run of equal calls) says nothing of how long it goes on: an earlier round
+  // must.
+  std::size_t period = history.size() - context.end;
+  if (period > 1 && context.length >= period) return true;
+  const Token& then = history[context.end];
+  if (then.call && tokens[0].call && then.call->step != kNoStep && then.call->step != tokens[0].call->step)
+    return true;
+  auto begin = history.end() - static_cast<std::ptrdiff_t>(context.length);
+  return std::any_of(begin, history.end(),
+                     [](const Token& token) { return token.kind == Token::Kind::kStep; });
 }
 
 Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& history) {
@@ -79,60 +274,10 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
   }
   story.next = {suspect[0]};
   story.from_visits = suspect[0].kind != Token::Kind::kCall;
-
-  // How the others went on, and would have gone on.
-  Tokens ahead = other;
-  Tokens past = history;
-  past.insert(past.end(), other.begin(), other.end());
-  Tokens predicted = predict(past, kLookAhead);
-  ahead.insert(ahead.end(), predicted.begin(), predicted.end());
-
-  if (std::size_t n = permuted(suspect, other); n > 1) {
-    story.kind = Story::Kind::kPermutation;
-    story.added.assign(suspect.begin(), suspect.begin() + static_cast<std::ptrdiff_t>(n));
-    story.left_out.assign(other.begin(), other.begin() + static_cast<std::ptrdiff_t>(n));
-    return story;
-  }
-  std::size_t deletion = index_of(ahead, suspect[0].key, 1);
-  bool can_delete = deletion < ahead.size();
-  std::size_t insertion = ahead.empty() ? suspect.size() : index_of(suspect, ahead[0].key, 1);
-  bool can_insert = insertion < suspect.size();
-
-  if (!can_delete && !other.empty() && same_purpose_other_arguments(suspect[0], other[0])) {
-    story.kind = Story::Kind::kExchange;
-    return story;
-  }
-  if (can_delete) {
-    Tokens cut(ahead.begin(), ahead.begin() + static_cast<std::ptrdiff_t>(deletion));
-    std::ptrdiff_t in_round = reductions(ahead, period_of(ahead));
-    story.leaves_out_all_reductions = in_round > 0 && reductions(cut, cut.size()) >= in_round;
-    // A forward pass repeated and a backward pass left out read alike in the calls; the second is what happens.
-    bool forward_again = story.leaves_out_all_reductions && can_insert && reductions(suspect, insertion) == 0;
-    if (!can_insert || deletion <= insertion || forward_again) {
-      story.kind = Story::Kind::kDeletion;
-      story.left_out = std::move(cut);
-      return story;
-    }
-  }
-  if (can_insert) {
-    story.kind = Story::Kind::kInsertion;
-    story.added.assign(suspect.begin(), suspect.begin() + static_cast<std::ptrdiff_t>(insertion));
-    return story;
-  }
-  // It left the phase in which the others go on with modules.
-  bool left_phase = is_boundary(suspect[0]) && !other.empty() && other[0].kind == Token::Kind::kModule;
-  if (left_phase) {
-    story.kind = Story::Kind::kDeletion;
-    for (const Token& token : other) {
-      if (is_boundary(token)) break;
-      story.left_out.push_back(token);
-    }
-    return story;
-  }
-  // Never seen before, and what follows on it is not recorded yet.
-  bool seen_before = index_of(history, suspect[0].key, 0) < history.size();
-  story.kind = seen_before && !is_boundary(suspect[0]) ? Story::Kind::kUnknown : Story::Kind::kInsertion;
-  if (story.kind == Story::Kind::kInsertion) story.added = {suspect[0]};
+  Passes passes = passes_at_end(history);
+  story.forward_before = passes.forward;
+  story.backward_before = passes.backward;
+  Teller(suspect, other, history).tell(story);
   return story;
 }
 

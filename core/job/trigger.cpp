@@ -4,13 +4,19 @@
 #include <deque>
 #include <map>
 #include <unordered_map>
+#include <unordered_set>
 
+#include "core/flight/hash.h"
+#include "core/job/crossed.h"
 #include "core/job/model.h"
 
 namespace dshang::job {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr unsigned kPromptComparisons = 60;  // of facts, one a second; later ones come slowly: a job may note much
+constexpr std::size_t kPlacePairs = 4096;           // pairs of places remembered
+constexpr std::uint64_t kLastPlacesNs = 512 * kSecond;
 constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
 constexpr double kStillSeconds = 1;    // somebody waits, and nothing was recorded of anybody for Params::settle:
 constexpr double kStillUntil = 5;      // looked at once a second, until then
@@ -19,7 +25,7 @@ constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that 
 // One communicator: the calls that not all members have made yet.
 struct Front {
   struct Pending {
-    std::uint64_t signature = 0;
+    std::uint64_t signature = 0, place = 0;
     std::int32_t made_by = 0;
   };
   std::int32_t size = 0;
@@ -30,7 +36,7 @@ struct Front {
 
 struct Cursor {
   std::uint64_t next = 0;            // ring number of the next call to look at
-  std::uint64_t visits = 0, failures = 0, exceptions = 0;
+  std::uint64_t visits = 0, failures = 0, exceptions = 0, facts = 0;
   bool dead = false;
   std::vector<std::uint64_t> ids;    // of the communicators by index
 };
@@ -65,11 +71,18 @@ struct Trigger::State {
   std::uint64_t last_run_ns = 0;
   std::uint64_t waiting_since_ns = 0; // somebody waits for somebody since
   std::uint64_t records_at_run = 0, records = 0;
+  bool compare = false;               // facts or trace modes are new since the last run
+  unsigned comparisons = 0;           // runs for their sake
   bool recheck = false;               // a finding is likely: keep looking as time passes
   bool suspicious = false;
+  const Names* names = nullptr;
+  std::unordered_set<std::uint64_t> place_pairs;   // places that met in calls with equal arguments
+  bool new_places = false;
+  std::uint64_t places_ns = 0, places_wait_ns = 0; // whether they are crossed is looked at then, and ever more rarely
 
   void look_at_calls(const Process& process, Cursor& cursor);
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
+  void look_at_facts(const RankRecords& records, Cursor& cursor);
   bool someone_waits(const Job& job, std::uint64_t* since) const;
 };
 
@@ -89,8 +102,12 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   Front::Pending& pending = front.pending[at];
   if (pending.made_by++ == 0) {
     pending.signature = here;
+    pending.place = origin_of(*names, process.records, call);
   } else if (pending.signature != here) {
     front.differs = true;
+  } else if (std::uint64_t place = origin_of(*names, process.records, call); place && pending.place && place != pending.place) {
+    auto [low, high] = std::minmax(place, pending.place);
+    if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
   while (!front.pending.empty() && front.pending.front().made_by >= front.size) {
     front.pending.pop_front();
@@ -114,6 +131,14 @@ void Trigger::State::look_at_calls(const Process& process, Cursor& cursor) {
     if (!(call.flags & flight::kCallFailed)) look_at_call(process, cursor, call);
   }
   cursor.next = n;
+}
+
+// Facts are compared as soon as they are there, traces when they break; neither says that somebody will wait.
+void Trigger::State::look_at_facts(const RankRecords& r, Cursor& cursor) {
+  if (r.facts.end() > cursor.facts) cursor.facts = r.facts.end(), compare = true;
+  for (std::uint64_t n = std::max(cursor.visits, r.visits.first()); n < r.visits.end() && !compare; ++n) {
+    compare = r.visits.at(n).kind == flight::VisitKind::kTraceMode;
+  }
 }
 
 // Whether a living process has a call outstanding; `since`: the oldest such call's start.
@@ -145,12 +170,14 @@ bool Trigger::look(const Job& job) {
   State& s = *state_;
   std::uint64_t now = job.journal.now_ns;
   std::uint64_t before = s.records;
+  s.names = &job.names;
   bool news = false;
   for (const auto& process : job.processes) {
     Cursor& cursor = s.cursors[process.get()];
     const RankRecords& r = process->records;
     s.look_at_calls(*process, cursor);
     s.records += r.visits.end() - std::min(cursor.visits, r.visits.end());
+    s.look_at_facts(r, cursor);
     cursor.visits = r.visits.end();
     if (process->journal.death && !cursor.dead) cursor.dead = news = true;
     if (r.alloc_failures.end() > cursor.failures) cursor.failures = r.alloc_failures.end(), news = true;
@@ -181,6 +208,20 @@ bool Trigger::look(const Job& job) {
     s.last_run_ns = now;
     return true;
   }
+  bool settled = s.difference_ns == 0;  // else a difference is told first, when it is told whole
+  if (s.compare && settled && now - s.last_run_ns >= (s.comparisons < kPromptComparisons ? 1 : 30) * kSecond) {
+    s.compare = false;
+    ++s.comparisons;
+    s.last_run_ns = now;
+    return true;
+  }
+  if (s.new_places) s.new_places = false, s.places_wait_ns = kSecond / 2, s.places_ns = now + s.places_wait_ns;
+  if (s.places_ns && now >= s.places_ns) {
+    s.places_wait_ns *= 2;
+    s.places_ns = s.places_wait_ns <= kLastPlacesNs ? now + s.places_wait_ns : 0;
+    s.last_run_ns = now;
+    return true;
+  }
   // Nothing differs: only a stall can be found, and only time decides it.
   bool stall = waited >= job.params.stall_after / 2;
   if ((stall || s.recheck) && now - s.last_run_ns >= kSecond) {
@@ -193,7 +234,7 @@ bool Trigger::look(const Job& job) {
   // What is slow or tight, but goes on.
   bool goes_on = s.records != s.records_when_due && now - s.last_record_ns < kPeriod;
   bool due = goes_on && s.last_run_ns && now - s.last_run_ns >= kPeriod;
-  if (s.last_run_ns == 0) s.last_run_ns = now;
+  if (s.last_run_ns == 0) s.last_run_ns = now, s.records_when_due = s.records;
   if (!still && !due) return false;
   s.records_when_due = s.records;
   s.last_run_ns = now;

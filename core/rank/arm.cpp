@@ -127,6 +127,10 @@ int pending(void*) {
   const PythonApi* api = python_api(&missing);
   // A forked child inherits the queue, and may be inert.
   if (!api || !awake() || state.load() != kPosted) return 0;
+  if (python_ends()) {
+    state.store(kFinished);
+    return 0;
+  }
   Object *type, *value, *trace;
   api->err_fetch(&type, &value, &trace);
   bool done = !param_PROBE.value();
@@ -165,7 +169,7 @@ bool arm_python(const flight::Writer& writer) {
     state.store(kFinished);
     return true;
   }
-  if (!api->is_initialized()) return false;
+  if (!api->is_initialized() || python_ends()) return false;
   int idle = kIdle;
   if (state.compare_exchange_strong(idle, kPosted) && api->add_pending_call(pending, nullptr) != 0) {
     state.store(kIdle);  // the queue is full: next time

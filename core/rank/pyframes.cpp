@@ -13,7 +13,7 @@ namespace {
 
 // Frames that make up a site's key.  More than a site stores: of a longer stack the outermost ones of these
 // are kept.
-constexpr unsigned kKeyFrames = 64;
+constexpr unsigned kKeyFrames = 96;
 
 constexpr std::uint64_t rotate(std::uint64_t word, unsigned by) { return word << by | word >> (64 - by); }
 

@@ -1,5 +1,7 @@
 #include "core/rank/python_api.h"
 
+#include <string.h>
+
 #include <atomic>
 
 #include "core/rank/base_libc.h"
@@ -42,7 +44,45 @@ bool find_all(const char** missing) {
          find(&api.text_type, "PyUnicode_Type", missing);
 }
 
+// Py_FinalizeEx() of 3.8 closes the queue of pending calls before it runs the exit handlers, and well before
+// _Py_IsFinalizing() tells (Python/ceval.c, Include/internal/pycore_ceval.h of that branch; later ones have
+// no such flag).  The offset holds on 64-bit machines; what does not look like the queue is not believed.
+bool queue_of_3_8_is_closed() {
+  static const char* version = nullptr;
+  if (!version) {
+    auto get = reinterpret_cast<const char* (*)()>(find_symbol("Py_GetVersion"));
+    version = get ? get() : "";
+  }
+  if (strncmp(version, "3.8.", 4) != 0) return false;
+  constexpr unsigned kQueue = 600, kCalls = 32;
+  struct Queue {
+    int finishing;
+    void* lock;
+    int waiting, async;
+    void* calls[kCalls][2];
+    int first, last;
+  } queue;
+  const void* runtime = find_symbol("_PyRuntime");
+  if (!runtime) return false;
+  memcpy(&queue, static_cast<const char*>(runtime) + kQueue, sizeof queue);
+  auto index = [](int value) { return value >= 0 && value < static_cast<int>(kCalls); };
+  return queue.finishing == 1 && queue.lock && index(queue.first) && index(queue.last);
+}
+
 }  // namespace
+
+bool python_ends() {
+  static std::atomic<int (*)()> is_finalizing{nullptr};
+  auto function = is_finalizing.load(std::memory_order_relaxed);
+  if (!function) {
+    void* found = find_symbol("Py_IsFinalizing");
+    if (!found) found = find_symbol("_Py_IsFinalizing");
+    if (!found) return false;
+    function = reinterpret_cast<int (*)()>(found);
+    is_finalizing.store(function, std::memory_order_relaxed);
+  }
+  return function() || queue_of_3_8_is_closed();
+}
 
 const PythonApi* python_api(const char** missing) {
   static std::atomic<bool> complete{false};

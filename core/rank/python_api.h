@@ -61,4 +61,9 @@ struct PythonApi {
 // Null = not found yet, or this interpreter lacks one of them (`*missing` then names it).
 const PythonApi* python_api(const char** missing);
 
+// Whether the interpreter is on its way out: nothing is to be posted to it any more (3.8 answers a pending
+// call with an error that it prints, or, on a thread without a state, with a crash), and what fails in it is
+// no news. Any thread, with or without the GIL.
+bool python_ends();
+
 }  // namespace dshang::rank

@@ -5,6 +5,7 @@
 #include "core/rank/base_libc.h"
 #include "core/rank/param.h"
 #include "core/rank/pyframes.h"
+#include "core/rank/python_api.h"
 #include "core/rank/python_walk.h"
 #include "core/rank/say.h"
 
@@ -65,7 +66,7 @@ bool own_frames_are_safe() {
 void switch_python_off(const flight::Writer& writer, const char* why) {
   if (state.exchange(kOff) == kOff) return;
   writer.header().python.store(2, std::memory_order_relaxed);
-  say("no Python call sites and stacks: %s", why);
+  if (!python_ends()) say("no Python call sites and stacks: %s", why);
 }
 
 bool walk_is_trusted(const flight::Writer& writer, const Python& python, std::uintptr_t thread) {

@@ -9,6 +9,7 @@
 #include "interpose/calls/numbers.h"
 #include "interpose/calls/record.h"
 #include "interpose/comms/identity.h"
+#include "interpose/comms/versions.h"
 #include "interpose/runtime/api.h"
 #include "interpose/runtime/log.h"
 
@@ -167,7 +168,6 @@ Creation begin_creation(const flight::Writer& writer, const Plan& plan, resolve:
   creation.where = plan.where;
   flight::CommEntry* entry = creation.entry = writer.open_comm(&creation.index);
   if (!entry) return creation;
-  entry->state.store(CommState::kNone, std::memory_order_relaxed);  // not to be looked at before it is filled
   entry->origin = plan.origin;
   entry->id = plan.id;
   entry->nccl_hash = plan.nccl_hash;
@@ -181,6 +181,7 @@ Creation begin_creation(const flight::Writer& writer, const Plan& plan, resolve:
   std::uint64_t total;
   entry->state.store(CommState::kCreating, std::memory_order_release);
   if (!runtime::device_memory(&entry->free_before, &total)) entry->free_before = flight::kUnknownBytes;
+  if (creation.index == 0) record_versions(writer, library);
   return creation;
 }
 

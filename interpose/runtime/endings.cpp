@@ -8,6 +8,7 @@
 
 #include "core/rank/base_libc.h"
 #include "interpose/runtime/api.h"
+#include "interpose/runtime/helper.h"
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/poller.h"
 #include "interpose/runtime/process.h"
@@ -38,6 +39,7 @@ void on_exit_status(int status, void*) {
   if (!process::is_owner()) return;
   runtime::ending(flight::EndingKind::kExit, status & 0xff);
   poller::stop();
+  helper::wait_for_hand_over();
 }
 
 }  // namespace

@@ -18,8 +18,9 @@
 namespace dshang::interpose::helper {
 namespace {
 
-constexpr int kArmEvery = 100, kLookEvery = 1000;  // ms
-constexpr std::uint64_t kPeriod = 1000000000;        // ns
+constexpr int kArmEvery = 100, kLookEvery = 1000;     // ms
+constexpr std::uint64_t kPeriod = 1000000000;         // ns
+constexpr std::uint64_t kHandOverTakes = 1000000000;  // ns, at most
 
 MonitorLink link_to_monitor;
 
@@ -65,8 +66,19 @@ void* run(void*) {
 }  // namespace
 
 void start() {
+  link_to_monitor.expect();
   if (!rank::start_thread(run, nullptr)) {
+    link_to_monitor.forget();
     DSHANG_LOG_ONCE("no helper thread could be started; nothing is reported for this rank, training goes on");
+  }
+}
+
+void wait_for_hand_over() {
+  const flight::Writer* writer = runtime::recorder();
+  if (!writer || writer->header().comm_count.load(std::memory_order_relaxed) == 0) return;
+  const std::uint64_t begin_ns = rank::now_ns();
+  while (link_to_monitor.is_due() && rank::now_ns() - begin_ns < kHandOverTakes) {
+    rank::sleep_ms(1);
   }
 }
 

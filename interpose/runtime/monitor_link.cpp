@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint64_t kMillisecond = 1000000, kSecond = 1000 * kMillisecond;
 constexpr std::uint64_t kLongestWait = 5000;        // ms
 constexpr std::uint64_t kFirstWait = 20;            // ms
-constexpr std::uint64_t kLongestListenWait = 30;   // ms, while a started monitor makes ready
+constexpr std::uint64_t kLongestListenWait = 30;    // ms, while a started monitor makes ready
 constexpr std::uint64_t kStartTakes = 5 * kSecond;  // until a started monitor listens, at most
 constexpr std::uint64_t kAnswerTakes = 10 * kSecond;
 constexpr std::uint64_t kSteady = 60 * kSecond;  // a monitor that lived so long did not die of the same thing
@@ -149,6 +149,7 @@ void MonitorLink::nobody_listens(std::uint64_t now_ns) {
 void MonitorLink::apart(std::uint64_t now_ns, std::uint64_t wait_ms) {
   state_ = State::kApart;
   wait_ms_ = wait_ms < kLongestWait ? wait_ms : kLongestWait;
+  due_.store(wait_ms_ < kLongestWait, std::memory_order_release);
   next_try_ns_ = now_ns + wait_ms_ * kMillisecond;
 }
 
@@ -168,6 +169,8 @@ void MonitorLink::greet(const flight::Writer& writer, int fd, std::uint64_t now_
     return apart(now_ns, kFirstWait * 10);
   }
   fd_.store(fd, std::memory_order_relaxed);
+  // What lies in a socket reaches the monitor also after this process is gone.
+  due_.store(false, std::memory_order_release);
   state_ = State::kGreeting;
   greeted_ns_ = now_ns;
 }
@@ -215,12 +218,14 @@ void MonitorLink::lost(std::uint64_t now_ns) {
 
 void MonitorLink::give_up(const char* why) {
   state_ = State::kGivenUp;
+  due_.store(false, std::memory_order_release);
   DSHANG_LOG_ONCE("no monitor: %s; nothing is reported for this rank, training goes on", why);
 }
 
 void MonitorLink::forget() {
   int fd = fd_.exchange(-1);
   if (fd >= 0) close(fd);
+  due_.store(false, std::memory_order_relaxed);
   state_ = State::kApart;
   next_try_ns_ = wait_ms_ = started_ns_ = greeted_ns_ = welcomed_ns_ = 0;
   starts_ = deaths_ = refusals_ = 0;

@@ -4,8 +4,8 @@
 // Connects, starts a monitor where nobody listens, hands the flight memory over, answers requests, and does
 // it all again when the monitor dies.  Several ranks may start a monitor at once: one of them gets the
 // address, the others end.
-// Bounded: waits between tries grow to 5 s; after kStarts starts in vain none is started any more, after kDeaths
-// deaths within a minute each it gives up, both with one line.  Recording goes on without it.
+// Bounded: waits between tries grow to 5 s; after kStarts starts in vain none is started any more, after
+// kDeaths deaths within a minute each it gives up, both with one line.  Recording goes on without it.
 // Threads: the helper thread; forget() in a forked child.
 #pragma once
 
@@ -23,6 +23,12 @@ class MonitorLink {
 
   // What is due now; returns the milliseconds until something is due again.
   int advance(const flight::Writer& writer, std::uint64_t now_ns);
+
+  // A process that has just woken: its memory is to be handed over.
+  void expect() { due_.store(true, std::memory_order_relaxed); }
+
+  // The memory is not handed over yet and may well be within a second: a monitor makes ready.  Any thread.
+  bool is_due() const { return due_.load(std::memory_order_acquire); }
 
   // Descriptor to wait for, -1 = not connected.
   int descriptor() const { return fd_.load(std::memory_order_relaxed); }
@@ -46,6 +52,7 @@ class MonitorLink {
 
   State state_ = State::kApart;
   std::atomic<int> fd_{-1};
+  std::atomic<bool> due_{false};
   std::uint64_t next_try_ns_ = 0, wait_ms_ = 0;
   std::uint64_t started_ns_ = 0;  // when a monitor was started last, 0 = never
   std::uint64_t greeted_ns_ = 0, welcomed_ns_ = 0;

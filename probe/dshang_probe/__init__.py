@@ -8,8 +8,8 @@ import sys
 # Set by the loader of libdshang.so: {file name without .py: source}.  None: an ordinary package on sys.path.
 sources = globals().get("sources")
 
-_ORDER = ("patches", "names", "errors", "phases", "steps", "imports", "facts", "memory", "zero3", "engine", "modules",
-          "training", "fsdp", "loader", "compiled", "arming")
+_ORDER = ("patches", "names", "errors", "phases", "steps", "imports", "digest", "facts", "memory", "batches",
+          "structure", "zero3", "engine", "modules", "training", "fsdp", "loader", "compiled", "arming")
 _arming = None
 
 

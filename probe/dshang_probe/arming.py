@@ -21,7 +21,7 @@ from dshang_probe.zero3 import Zero3, in_backward_of
 _PARAMETERS = "deepspeed.runtime.zero.partition_parameters"
 _WATCHED = ("torch", "torch.distributed", "torch._dynamo.convert_frame",
             "torch.distributed.fsdp._fully_shard._fsdp_param_group", "deepspeed.runtime.engine", _PARAMETERS,
-            "deepspeed.runtime.zero.partitioned_param_coordinator")
+            "deepspeed.runtime.zero.partitioned_param_coordinator", "torch.distributed.algorithms.join")
 
 
 class Probe:
@@ -45,6 +45,11 @@ class Probe:
         self.fsdp = Fsdp(self)
         self.engine = Engine(self)
         self.zero3 = Zero3(native, self.names, self.phases, self.patches)
+        self.steps.at_begin = [self._guarded("data loaders", self.loader.step_begins),
+                               self._guarded("seeds", self.training.step_begins)]
+
+    def _guarded(self, name, function):
+        return lambda step: self.patches.guarded(name, function, step)
 
 
 class Arming:
@@ -64,6 +69,7 @@ class Arming:
         watch = probe.imports.when_imported
         watch("torch", self._torch_is_there)
         watch("torch.distributed", probe.training.watch_distributed)
+        watch("torch.distributed.algorithms.join", probe.training.watch_join)
         watch("torch._dynamo.convert_frame", probe.compiled.watch)
         watch("torch.distributed.fsdp._fully_shard._fsdp_param_group", probe.fsdp.watch)
         watch("deepspeed.runtime.engine", probe.engine.watch)
@@ -80,10 +86,11 @@ class Arming:
         probe.in_backward = in_backward_of(torch)
         for name, watch in (("torch.nn.modules.module", probe.modules.watch),
                             ("torch.optim.optimizer", probe.training.watch_optimizers),
+                            ("torch.nn.parallel.distributed", probe.training.watch_ddp),
                             ("torch.utils.data.dataloader", probe.loader.watch)):
             probe.imports.when_imported(name, watch)
         probe.training.watch_torch(torch)
-        facts.note_torch(probe.native, torch)
+        probe.patches.guarded("versions", facts.note_torch, probe.native, torch)
 
     def _end(self):
         if self.done:

@@ -1,8 +1,9 @@
-"""DeepSpeed's engine: phases, steps, configuration.  Methods of the class are replaced, so that every engine has them."""
+"""DeepSpeed's engine: phases, steps, configuration.  Methods of the class are replaced: every engine has them."""
 import sys
 import weakref
 
 from dshang_probe import facts
+from dshang_probe.structure import note_parameters
 
 
 class Engine:
@@ -10,6 +11,8 @@ class Engine:
         self.probe = probe
         self.type = None                      # DeepSpeedEngine, once it is imported
         self.known = weakref.WeakSet()
+        self.made = 0                         # engines that were built, also those that failed
+        self.adopted = 0
 
     def watch(self, module):
         """deepspeed.runtime.engine"""
@@ -17,14 +20,32 @@ class Engine:
         self.type = engine
         replace, around, memory = probe.patches.replace, probe.phases.around, probe.memory
         replace(engine, "__init__", around("init", after=self._created))
+        replace(engine, "__init__", self._around_init)
         replace(engine, "forward", around("forward", before=self._forward_begins, after=self._forward_done))
-        replace(engine, "backward", around("backward", after=memory.sample))
-        replace(engine, "step", around("optimizer", after=memory.sample))
+        replace(engine, "backward", around("backward", after=self._backward_done))
+        replace(engine, "step", around("optimizer", before=self._step_begins, after=memory.sample))
         for name in ("save_checkpoint", "save_16bit_model", "_zero3_consolidated_16bit_state_dict"):
             replace(engine, name, around("save"), optional=True)
         for name in ("load_checkpoint", "load_module_state_dict"):
             replace(engine, name, around("load"), optional=True)
         replace(engine, "compile", self._around_compile, optional=True)
+
+    def _around_init(self, original):
+        """Before the engine broadcasts anything, while each rank still has the model that it brought."""
+        guarded = self.probe.patches.guarded
+
+        def init(engine, *args, **kwargs):
+            model = kwargs.get("model", args[1] if len(args) > 1 else None)
+            guarded("parameters", self._note_model, model, kwargs.get("mpu"))
+            return original(engine, *args, **kwargs)
+        return init
+
+    def _note_model(self, model, parallel):
+        if hasattr(model, "named_parameters"):
+            self.made += 1
+            if parallel is not None or any(kind.__name__ == "PipelineModule" for kind in type(model).__mro__):
+                self.probe.native.note("model.parallel", "its parts differ by rank")
+            note_parameters(self.probe.native, model, self.made)
 
     def adopt(self, engine):
         """An engine that was made before the probe was armed is known from its first forward on."""
@@ -38,16 +59,27 @@ class Engine:
     def _created(self, engine, *_):
         probe = self.probe
         self.known.add(engine)
+        self.adopted += 1
         probe.names.add_model(engine.module)
         probe.names.add_unrecorded(engine)
         if engine.zero_optimization_stage() == 3:
             probe.modules.remove()            # the coordinator tells the visits, backward ones too
-        probe.patches.guarded("facts", facts.note_deepspeed, probe.native, sys.modules["deepspeed"])
-        probe.patches.guarded("facts", facts.note_engine, probe.native, engine)
+        guarded = probe.patches.guarded
+        guarded("facts", facts.note_deepspeed, probe.native, sys.modules["deepspeed"])
+        guarded("facts", facts.note_engine, probe.native, engine, self.adopted)
+        guarded("data-parallel ranks", facts.note_data_parallel, probe.native,
+                getattr(engine, "data_parallel_group", None), self.adopted)
 
     def _forward_done(self, *_):
         self.probe.native.exit_module()
         self.probe.memory.sample()
+
+    def _backward_done(self, *_):
+        self.probe.training.engine_backward()
+        self.probe.memory.sample()
+
+    def _step_begins(self, *_):
+        self.probe.training.engine_steps()
 
     def _around_compile(self, original):
         def compile(engine, *args, **kwargs):

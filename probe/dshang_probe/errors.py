@@ -26,6 +26,18 @@ def place_of(traceback):
     return own or innermost or ("", "", 0)
 
 
+def user_place(frame):
+    """"file:line function" of the innermost frame of the user's own code, "" if there is none."""
+    while frame is not None:
+        code = frame.f_code
+        own = str(frame.f_globals.get("__name__")).startswith("dshang_probe")
+        if not own and not _is_library(code.co_filename):
+            path = code.co_filename.replace("\\", "/").split("/")
+            return "%s:%d %s" % ("/".join(path[-2:]), frame.f_lineno, code.co_name)
+        frame = frame.f_back
+    return ""
+
+
 class Errors:
     def __init__(self, native, names, patches):
         self.native, self.names, self.patches = native, names, patches

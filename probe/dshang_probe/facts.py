@@ -1,27 +1,67 @@
-"""Facts of this rank that must agree across ranks."""
+"""Facts of this rank that are compared across ranks (detectors/facts_differ.cpp and others)."""
 import json
+import sys
+
+from dshang_probe.digest import short_hash
+
+# Where things lie may differ from node to node.
+_PLACES = ("path", "dir", "folder", "file")
+_LONGEST = 3500
 
 
 def note_torch(native, torch):
     native.note("version.torch", str(torch.__version__))
     native.note("version.cuda", str(getattr(torch.version, "cuda", None)))
+    version = getattr(torch._C, "_nccl_version", None)
+    if version is not None:
+        number = version()            # packed, or a tuple: host code, no device
+        if isinstance(number, int):
+            number = (number >> 32, number >> 16 & 0xffff, number & 0xffff)
+        native.note("version.nccl", ".".join(str(part) for part in number))
+
+
+def note_seed(native, torch):
+    native.note("seed.torch", str(torch.initial_seed()))
 
 
 def note_deepspeed(native, deepspeed):
     native.note("version.deepspeed", str(getattr(deepspeed, "__version__", "unknown")))
 
 
-def note_engine(native, engine):
-    """Stage and configuration of an engine."""
-    native.note("deepspeed.stage", str(engine.zero_optimization_stage()))
-    native.note("deepspeed.accumulation", str(engine.gradient_accumulation_steps()))
+def note_engine(native, engine, number):
+    """Stage and configuration of the `number`-th engine of this process; a later one has its number behind the key."""
+    ending = "" if number == 1 else ".%d" % number
+    native.note("deepspeed.stage" + ending, str(engine.zero_optimization_stage()))
+    native.note("deepspeed.accumulation" + ending, str(engine.gradient_accumulation_steps()))
     config = getattr(getattr(engine, "_config", None), "_param_dict", None)
     if config is None:
         return
-    text = json.dumps(config, sort_keys=True, default=str)
-    if len(text) > 3500:
-        checksum = 0
-        for byte in text.encode():
-            checksum = (checksum * 1099511628211 ^ byte) & 0xffffffffffffffff
-        text = "hash:%016x %s" % (checksum, text[:3000])
-    native.note("deepspeed.config", text)
+    plain = json.dumps(without_places(config), sort_keys=True, default=_kind)
+    native.note("deepspeed.config.hash" + ending, short_hash(plain))
+    text = json.dumps(config, sort_keys=True, default=_kind)
+    native.note("deepspeed.config" + ending, text if len(text) <= _LONGEST else "cut " + text[:_LONGEST - 4])
+
+
+def without_places(value):
+    """A configuration without paths and folders."""
+    if isinstance(value, dict):
+        return {str(key): without_places(part) for key, part in value.items()
+                if not (isinstance(part, str) and str(key).lower().endswith(_PLACES))}
+    if isinstance(value, (list, tuple)):
+        return [without_places(part) for part in value]
+    return value
+
+
+def _kind(value):
+    """What JSON does not know stands as its type: its text may hold an address."""
+    return type(value).__name__
+
+
+def note_data_parallel(native, group, number=1):
+    """The global ranks that share a model and differ in their data, where the framework says so."""
+    distributed = sys.modules.get("torch.distributed")
+    members = getattr(distributed, "get_process_group_ranks", None)
+    if members is None or group is None:
+        return
+    ranks = sorted(members(group))
+    native.note("data_parallel.ranks" + ("" if number == 1 else ".%d" % number), " ".join(str(rank) for rank in ranks))

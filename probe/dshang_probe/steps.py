@@ -16,6 +16,7 @@ class Steps:
         self.micro = 0
         self.optimizer = None         # plain torch: weak reference to the optimizer whose steps count
         self.made = 0                 # plain torch: steps made
+        self.at_begin = []            # function(step), called when a step begins
 
     def engine_forward(self, engine):
         """A DeepSpeed engine begins a forward."""
@@ -58,6 +59,8 @@ class Steps:
         self.memory.step_ends()
         self.announced, self.micro = step, 0
         self.native.step(step)
+        for function in self.at_begin:
+            function(step)
 
     def _micro(self, micro):
         if micro != self.micro:

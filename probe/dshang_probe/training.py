@@ -1,17 +1,75 @@
 """Backward, optimizer steps and saving of plain torch.  Under DeepSpeed these run inside phases of its engine."""
 import sys
 
+from dshang_probe import facts
+from dshang_probe.errors import user_place
+
 
 class Training:
     def __init__(self, probe):
         self.probe = probe
+        self.by_torch = None          # where torch's own backward ran since the last step of an engine
+        self.by_engine = False        # engine.backward ran since then
+        self.begun = self.noted = False
+        self.seed_noted = False
 
     def watch_torch(self, torch):
         probe = self.probe
         around, replace = probe.phases.around, probe.patches.replace
-        replace(torch.autograd, "backward", around("backward", after=probe.memory.sample), "inner")
+        replace(torch.autograd, "backward",
+                around("backward", before=self._backward_begins, after=probe.memory.sample), "inner")
         replace(torch, "save", around("save"), also=[torch.serialization])
         replace(torch, "load", around("load"), also=[torch.serialization])
+
+    def _backward_begins(self, *_):
+        """Inside engine.backward the thread is in that phase already; a checkpoint calls it inside a graph."""
+        probe = self.probe
+        if self.by_torch is None and probe.engine.adopted and not probe.phases.inside("backward") \
+                and not probe.in_backward():
+            self.by_torch = user_place(sys._getframe(2))
+            if not self.begun:
+                self.begun = True
+                probe.native.note("backward.torch", "step %s %s" % (probe.steps.announced, self.by_torch))
+
+    def engine_backward(self):
+        self.by_engine = True
+
+    def engine_steps(self):
+        """An engine makes a step: which backward gave it its gradients?  DeepSpeed before 0.18.3 needs its own."""
+        by_torch, by_engine = self.by_torch, self.by_engine
+        self.by_torch, self.by_engine = None, False
+        if by_torch is not None and not by_engine and not self.noted:
+            self.noted = True
+            self.probe.native.note("backward.plain", "step %s %s" % (self.probe.steps.announced, by_torch))
+
+    def step_begins(self, step):
+        if not self.seed_noted and self.probe.torch is not None:
+            self.seed_noted = True
+            facts.note_seed(self.probe.native, self.probe.torch)
+
+    def watch_ddp(self, module):
+        """torch.nn.parallel.distributed"""
+        def around_init(original):
+            def init(model, *args, **kwargs):
+                original(model, *args, **kwargs)
+                self.probe.patches.guarded("data-parallel ranks", self._note_ddp, model)
+            return init
+        self.probe.patches.replace(module.DistributedDataParallel, "__init__", around_init)
+
+    def _note_ddp(self, model):
+        if not self.probe.engine.adopted:         # an engine says it itself
+            facts.note_data_parallel(self.probe.native, getattr(model, "process_group", None))
+
+    def watch_join(self, module):
+        """torch.distributed.algorithms.join: the job allows for ranks that run out of batches."""
+        native, guarded = self.probe.native, self.probe.patches.guarded
+
+        def on_enter(original):
+            def enter(context):
+                guarded("uneven inputs", native.note, "data.uneven", "allowed: torch.distributed.algorithms.Join")
+                return original(context)
+            return enter
+        self.probe.patches.replace(module.Join, "__enter__", on_enter, optional=True)
 
     def watch_optimizers(self, module):
         """torch.optim.optimizer"""
@@ -35,6 +93,8 @@ class Training:
         if probe.steps.engine is None:
             probe.phases.pop("optimizer")
             probe.steps.optimizer_done(optimizer)
+            if probe.steps.announced is None:     # a compiled model announces none
+                probe.patches.guarded("data loaders", probe.loader.step_begins, 0)
             probe.memory.sample()
 
     def watch_distributed(self, module):

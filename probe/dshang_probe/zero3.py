@@ -4,8 +4,10 @@ Written against DeepSpeed 0.19.8; private names are those of the class Partition
 """
 import sys
 import threading
+import weakref
 
 _NOT_AVAILABLE = "NOT_AVAILABLE"
+_MOST_BREAKS = 500            # different ones that are told with the modules' names
 
 
 def in_backward_of(torch):
@@ -26,7 +28,8 @@ def _parameter_names(params):
 class Zero3:
     def __init__(self, native, names, phases, patches):
         self.native, self.names, self.phases, self.patches = native, names, phases, patches
-        self.mode = None
+        self.modes = weakref.WeakKeyDictionary()      # by coordinator: each engine has one
+        self.breaks = set()
 
     def watch_coordinator(self, module):
         """deepspeed.runtime.zero.partitioned_param_coordinator"""
@@ -80,19 +83,43 @@ class Zero3:
         return reset_step
 
     def _around_invalidate(self, original):
+        guarded = self.patches.guarded
+
         def invalidate_trace(coordinator, *args, **kwargs):
+            what = guarded("broken traces", self._what_breaks, coordinator, sys._getframe(1))
             result = original(coordinator, *args, **kwargs)
-            self._tell_mode(coordinator)
+            self._tell_mode(coordinator, what or "")
             return result
         return invalidate_trace
 
-    def _tell_mode(self, coordinator):
+    def _what_breaks(self, coordinator, caller):
+        """" got=<module> expected=<module>": the module that came, and the one that the trace holds there."""
+        module = caller.f_locals.get("sub_module")      # of trace_prologue
+        if module is None:
+            return ""
+        order = coordinator._PartitionedParameterCoordinator__submodule_order
+        step = coordinator._PartitionedParameterCoordinator__step_id
+        expected = self._name_of(order[step]) if step < len(order) else "-"
+        text = " got=%s expected=%s" % (self._name_of(module), expected)
+        if len(self.breaks) < _MOST_BREAKS:
+            self.breaks.add(text)
+        return text if text in self.breaks else ""
+
+    def _name_of(self, module):
+        known = self.names.of_module(module)
+        if known is not None and known.id:
+            name = next((text for text, number in self.names.ids.items() if number == known.id), "")
+        else:                                           # without parameters: DeepSpeed names it
+            name = sys.modules["deepspeed.utils.debug"].module_names.get(module, "")
+        return (name or type(module).__name__).replace(" ", "_")
+
+    def _tell_mode(self, coordinator, what=""):
         try:
             mode = ("COMPLETE" if coordinator.is_complete_trace() else
                     "RECORD" if coordinator.is_record_trace() else "INVALID")
-            if mode != self.mode:
-                self.mode = mode
-                self.native.trace_mode(self.names.intern(mode))
+            if mode != self.modes.get(coordinator):
+                self.modes[coordinator] = mode
+                self.native.trace_mode(self.names.intern(mode + what))
         except Exception as error:
             self.patches.skip("trace mode", error)
 

@@ -55,6 +55,9 @@ def test_plain_torch_facts(plain):
     facts = notes(plain["said"])
     assert float(facts["pg.timeout_seconds"]) >= 300
     assert facts["loader.length"] == "2" and facts["dataset.length"] == "4" and facts["version.torch"]
+    assert facts["loader.sampler"] == "SequentialSampler" and facts["loader.batch_size"] == "2" and facts["seed.torch"] == "0"
+    batches = [facts["batch.%d" % number].split() for number in range(2)]
+    assert batches[0][0] != batches[1][0] and {batch[1] for batch in batches} == {"float32[2,4]"}
     assert not [key for key in facts if key.startswith("probe.skipped")], facts
 
 
@@ -126,7 +129,10 @@ def test_deepspeed_gathers(zero3):
 def test_deepspeed_facts(zero3):
     facts = notes(zero3["said"])
     assert facts["deepspeed.stage"] == "3" and facts["version.deepspeed"].startswith("0.")
-    assert json.loads(facts["deepspeed.config"])["bf16"] == {"enabled": True}
+    assert json.loads(facts["deepspeed.config"])["bf16"] == {"enabled": True} and len(facts["deepspeed.config.hash"]) == 16
+    assert facts["data_parallel.ranks"] == "0" and facts["parameters.1"].split()[0] == "8"
+    assert facts["parameters.1.0"].split()[1] == "blocks.0.inner.weight[16,16]:bfloat16"
+    assert "backward.plain" not in facts and "backward.torch" not in facts
     assert not [key for key in facts if key.startswith("probe.skipped")], facts
 
 

@@ -45,3 +45,8 @@ def test_switches(run, python):
     assert result["site"] and result["after"] and result["state"] == 1 and not result["probe"]
     result = run(python, "off", DSHANG_PROBE="0", DSHANG_PYTHON_STACKS="0")
     assert result["site"] == 0 and not result["probe"] and result["stderr"] == ""
+
+
+def test_an_interpreter_on_its_way_out_is_left_alone(run, python):
+    for moment in ("atexit", "teardown"):
+        assert run(python, "late", moment)["stderr"] == "", moment

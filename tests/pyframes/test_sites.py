@@ -10,7 +10,7 @@ def test_sites_are_those_that_python_reports(run, python):
 def test_cost_of_a_known_site(run, python):
     cost = run(python, "bench")
     assert cost["20"] < 3000  # ns; 100 to 300 on a machine with nothing else to do
-    assert cost["7"] < cost["64"]
+    assert cost["7"] < cost["64"] < cost["96"]
 
 
 def test_many_threads_in_code_that_comes_and_goes(run, python):

@@ -27,6 +27,7 @@ class Bench:
 
     def __init__(self, folder):
         self.folder = folder
+        self.build = BUILD
         self.library = folder / "libdshang.so"
         shutil.copy(BUILD / "libdshang.so", self.library)
         self.seen = folder / "seen"

@@ -39,6 +39,13 @@ def save(pid, memory):
     os.replace(path + ".new", path)
 
 
+def received(connection):
+    try:
+        return connection.recv(4096)
+    except OSError:
+        return b""
+
+
 class Rank:
     def __init__(self, connection):
         self.connection = connection
@@ -94,16 +101,19 @@ def main():
             rank = Rank(connection)
             ranks.append(rank)
             had_any = True
-            connection.send(message(WELCOME, text=folder))
-            if behaviour == "stacks":
-                connection.send(message(STACKS, 7))
+            try:
+                connection.send(message(WELCOME, text=folder))
+                if behaviour == "stacks":
+                    connection.send(message(STACKS, 7))
+            except OSError:
+                pass  # the rank is gone already
             save(rank.pid, rank.memory)
         for rank in list(ranks):
             if rank.pidfd in readable or rank.pidfd is None and rank.connection in readable:
                 save(rank.pid, rank.memory)
                 note("gone", pid=rank.pid)
                 ranks.remove(rank)
-            elif rank.connection in readable and not rank.connection.recv(4096):
+            elif rank.connection in readable and not received(rank.connection):
                 note("closed", pid=rank.pid)
                 rank.connection = None
 

@@ -1,5 +1,7 @@
 """How a rank ends is written down, and is exactly what it would be without dshang."""
+import json
 import signal
+import time
 
 import pytest
 
@@ -45,3 +47,71 @@ def test_a_crash_while_exiting_is_the_ending(bench):
         wait_for_monitor()
     """, status=-11)
     assert (bench.image().ending, bench.image().ending_code) == ("signal", 11)
+
+
+def slow_monitor(bench, seconds, program):
+    """A monitor program that begins late, as on a machine that has no time for it."""
+    script = bench.folder / "slow_monitor"
+    script.write_text("#!/bin/sh\nsleep %s\nexec %s \"$@\"\n" % (seconds, program))
+    script.chmod(0o755)
+    return str(script)
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_a_rank_that_is_shorter_than_its_monitors_start_is_handed_over(bench, status):
+    bench.run("import sys; all_reduce(communicator(), stream()); sys.exit(%d)" % status, status=status, watched=False,
+              DSHANG_MONITOR=slow_monitor(bench, 0.4, bench.monitor))
+    bench.wait(lambda: bench.events("gone", pid=bench.pid))
+    assert (bench.image().ending, bench.image().ending_code) == ("exit", status)
+    assert bench.image().call_head == 1
+
+
+def test_short_ranks_are_judged(bench):
+    if not (bench.build / "dshang").exists():
+        pytest.fail("there is no dshang program in %s" % bench.build)
+    ranks = [bench.start("all_reduce(communicator(), stream())", RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="3",
+                         DSHANG_MONITOR=slow_monitor(bench, 0.4, bench.build / "dshang")) for rank in range(3)]
+    for rank in ranks:
+        _, err = rank.communicate(timeout=60)
+        assert rank.returncode == 0 and "no monitor" not in err, err
+    report = bench.folder / "out" / "report.json"
+    bench.wait(report.exists)
+    bench.wait(lambda: len(list((bench.folder / "out" / "flight").glob("rank-*.flight"))) == 3)
+    assert json.loads(report.read_text())["verdict"] == "healthy"
+    assert [path.name for path in (bench.folder / "out").glob("attempt-*")] == ["attempt-1"]
+
+
+def seconds_to_end(bench, program, **environment):
+    """From the last line of the program until its process is gone."""
+    rank = bench.start(program + "\nprint(time.monotonic(), flush=True)", **environment)
+    out, _ = rank.communicate(timeout=60)
+    assert rank.returncode == 0
+    return time.monotonic() - float(out.split()[-1])
+
+
+@pytest.mark.parametrize("why, program, environment", [
+    ("handed over", "communicator(); wait_for_monitor()", {}),
+    ("no communicator", "process.cudaSetDevice(0)", {"FAKE_MONITOR": "deaf"}),
+    ("no monitor program", "communicator(); time.sleep(0.1)", {"DSHANG_MONITOR": "/no/such/program"}),
+    ("disabled", "communicator()", {"FAKE_MONITOR": "deaf", "DSHANG_DISABLE": "1"})])
+def test_an_end_that_has_nothing_to_wait_for_is_not_delayed(bench, why, program, environment):
+    assert seconds_to_end(bench, program, **environment) < 0.7
+
+
+def test_the_wait_for_a_monitor_that_never_listens_is_bounded(bench):
+    assert 0.5 < seconds_to_end(bench, "communicator()", FAKE_MONITOR="deaf") < 3
+
+
+def test_a_forked_child_does_not_wait(bench):
+    out, _ = bench.run("""
+        import sys
+        communicator()
+        child = os.fork()
+        if not child:
+            sys.exit(5)     # through exit(), with the handlers that it inherited
+        begin = time.monotonic()
+        _, status = os.waitpid(child, 0)
+        print(os.WEXITSTATUS(status), time.monotonic() - begin)
+    """, FAKE_MONITOR="deaf")
+    status, seconds = out.split()
+    assert status == "5" and float(seconds) < 0.7

@@ -16,7 +16,9 @@ def test_calls_are_seen_to_finish(bench):
     flags = bench.image().call_flags()
     assert len(flags) == 5 and all(f & MARKED and f & STARTED and f & DONE for f in flags)
     assert bench.image().poll_ns > bench.image().start_ns and bench.image().poll_stuck_ns == 0
-    assert bench.image().facts()["version.cuda_driver"].count(".") == 1
+    facts = bench.image().facts()
+    assert facts["version.cuda_driver"].count(".") == 1 and facts["version.cuda_runtime"].count(".") == 1
+    assert facts["version.nccl"].count(".") == 2
 
 
 def test_a_call_behind_other_work_has_not_started(bench):

@@ -31,15 +31,16 @@ def real_frames(frame):
 
 
 problems = []
+SITE_FRAMES, INNERMOST, WALKED = 64, 56, 96  # core/flight/format.h, core/rank/python_walk.h, pyframes.cpp
 
 
-def check(case, most=30):
+def check(case, most=SITE_FRAMES):
     """Reads the call site here and compares it with sys._getframe."""
     line = sys._getframe().f_lineno; site = lib.site()
     real = real_frames(sys._getframe())
     real[0] = real[0][:2] + (line,)
     read = site_frames(site)
-    if len(read) != min(len(real), 30) or read[:most] != real[:most]:
+    if len(read) != min(len(real), SITE_FRAMES) or read[:most] != real[:most]:
         problems.append("%s: read %r, Python says %r" % (case, read, real))
     if lib.site_truncated(site) != len(real) - len(read):
         problems.append("%s: %d frames left out, not %d" % (case, lib.site_truncated(site), len(real) - len(read)))

@@ -4,7 +4,7 @@ import functools
 import json
 import threading
 
-from rank import check, lib, problems, site_frames
+from rank import INNERMOST, WALKED, check, lib, problems, site_frames
 
 
 def plain():
@@ -125,14 +125,39 @@ def control_flow():
 
 
 def deep():
-    # A file of its own for each depth: stacks with the same 64 innermost frames are one site.
-    source = "def down(n):\n  if n:\n    return down(n - 1)\n  return check('depth', most=22)\n"
-    for depth in (20, 40, 50, 70, 300):
+    # A file of its own for each depth: stacks with the same innermost frames are one site.
+    source = "def down(n):\n  if n:\n    return down(n - 1)\n  return check('depth', most=%d)\n" % INNERMOST
+    for depth in (20, 40, 58, 70, 85, 300):
         scope = {"check": check}
         exec(compile(source, "/tmp/depth_%d.py" % depth, "exec"), scope)
         read = site_frames(scope["down"](depth))
-        if depth <= 50 and read[-1][1] != "<module>":
+        if depth + 10 < WALKED and read[-1][1] != "<module>":
             problems.append("deep: the outermost frame was not kept: %r" % (read[-1],))
+
+
+def user_frame_in_the_middle():
+    """A gather inside a module of the user's: library code below it, and above it the nested modules and the loop."""
+    library = ("def call(inside, *rest):\n"
+               "  return inside(*rest)\n"
+               "def nest(n, inside, *rest):\n"
+               "  return call(nest, n - 1, inside, *rest) if n else inside(*rest)\n")
+    user = "def forward(nest, check):\n\n  return nest(15, check, 'user frame in the middle')\n"
+    torch, model = {}, {}
+    exec(compile(library, "/env/lib/site-packages/torch/nn/modules/module.py", "exec"), torch)
+    exec(compile(user, "/home/somebody/model.py", "exec"), model)
+
+    def train_step():
+        return torch["nest"](12, model["forward"], torch["nest"], check)
+
+    read = site_frames(train_step())
+    places = [(file, function, line) for file, function, line in read]
+    if len(places) < 55:
+        problems.append("the stack of the middle case has %d frames only" % len(places))
+    at = [i for i, place in enumerate(places) if place == ("/home/somebody/model.py", "forward", 3)]
+    if not at or not 25 <= at[0] <= len(places) - 20:
+        problems.append("the user's frame is not in the middle: %r of %d" % (at, len(places)))
+    if not any(function.endswith("train_step") for _, function, _ in places[at[0] if at else 0:]):
+        problems.append("the training loop is not there")
 
 
 def executed():
@@ -204,6 +229,7 @@ def main():
     for case in (plain, outer, lambda: list(generator()), lambda: list(delegating()), lambda: asyncio.run(coroutine()),
                  lambda: Model().method(), Model.of_class, Model.static, lambda: Model().attribute,
                  lambda: Model().missing, lambda: behind_decorators("decorators"), several_lines, control_flow, deep,
+                 user_frame_in_the_middle,
                  executed, big_function, freed_code, same_code_again, in_threads, same_place_same_site):
         case()
     with Model():

@@ -195,6 +195,8 @@ TEST_CASE("communicators and threads") {
   comm->id = 5;
   Copy<CommEntry> copy;
   REQUIRE(reader.comm_count() == 1);
+  CHECK_FALSE(reader.comm(0, &copy));
+  comm->state.store(CommState::kCreating, std::memory_order_release);
   REQUIRE(reader.comm(0, &copy));
   CHECK(copy->id == 5);
   CHECK(copy->rank == -1);

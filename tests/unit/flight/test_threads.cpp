@@ -54,6 +54,39 @@ TEST_CASE("whatever is read as complete is whole") {
   CHECK(broken == 0);
 }
 
+TEST_CASE("a communicator is seen when it is filled, and its fields are those of its state") {
+  Image image;
+  Reader reader = image.reader();
+  std::thread writer([&] {
+    for (std::uint32_t n = 0; n < kCommEntries; ++n) {
+      std::uint32_t index = 0;
+      CommEntry* comm = image.writer().open_comm(&index);
+      comm->id = 1000 + index;
+      comm->size = 8;
+      comm->state.store(CommState::kCreating, std::memory_order_release);
+      std::this_thread::yield();
+      comm->rank = 3;
+      comm->ready_ns = 5;
+      comm->state.store(CommState::kReady, std::memory_order_release);
+    }
+  });
+  std::uint32_t ready = 0, broken = 0;
+  while (ready < kCommEntries) {
+    std::uint32_t count = reader.comm_count();
+    ready = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      Copy<CommEntry> comm;
+      if (!reader.comm(i, &comm)) continue;
+      bool is_ready = comm->state.load() == CommState::kReady;
+      broken +=
+          comm->id != 1000 + i || comm->size != 8 || (is_ready && (comm->rank != 3 || comm->ready_ns != 5));
+      ready += is_ready;
+    }
+  }
+  writer.join();
+  CHECK(broken == 0);
+}
+
 TEST_CASE("threads record calls at the same time without losing one") {
   Image image;
   Reader reader = image.reader();

@@ -1,7 +1,9 @@
 #include <sys/mman.h>
 
+#include "core/flight/reader.h"
 #include "interpose/calls/numbers.h"
 #include "interpose/comms/identity.h"
+#include "interpose/comms/versions.h"
 #include "setup.h"
 
 using namespace setup;
@@ -26,6 +28,40 @@ TEST_CASE("a communicator by unique id: identity, position, memory around it") {
   CHECK(entry.ready_ns >= entry.begin_ns);
   CHECK(p.writer().header().world_rank.load() == 3);  // it has WORLD_SIZE members
   CHECK(p.writer().header().provisional == 0);
+}
+
+namespace {
+
+// The values of all facts of that name, oldest first.
+std::vector<std::string> facts(Process& p, const std::string& wanted) {
+  flight::Reader reader(&p.writer().header(), flight::Writer::total_bytes());
+  auto text = [&](std::uint32_t id) {
+    char bytes[flight::kLongestString];
+    std::size_t length = 0;
+    reader.string(id, bytes, &length);
+    return std::string(bytes, length);
+  };
+  std::vector<std::string> found;
+  for (std::uint64_t n = 0; n < reader.facts().head; ++n) {
+    flight::Copy<flight::Fact> fact;
+    REQUIRE(reader.fact(n, &fact) == flight::SlotState::kComplete);
+    if (text(fact->key) == wanted) found.push_back(text(fact->value));
+  }
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("the versions of NCCL and of the CUDA runtime are facts of the first communicator") {
+  Process p;
+  p.communicator(4, 2, 'a');
+  p.communicator(2, 0, 'b');
+  CHECK(facts(p, "version.nccl") == std::vector<std::string>{"2.28.7"});
+  CHECK(facts(p, "version.cuda_runtime") == std::vector<std::string>{"13.1"});
+  CHECK(std::string(comms::nccl_version_text(2708).text) == "2.7.8");
+  CHECK(std::string(comms::nccl_version_text(2804).text) == "2.8.4");
+  CHECK(std::string(comms::nccl_version_text(20908).text) == "2.9.8");
+  CHECK(std::string(comms::nccl_version_text(22105).text) == "2.21.5");
 }
 
 TEST_CASE("identity depends on the unique id and the size alone") {

@@ -77,6 +77,25 @@ TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[
   CHECK(asks_within(trigger, *job, 1));
 }
 
+TEST_CASE("facts and trace modes are compared once, soon, and end no waiting", "[trigger]") {
+  for (const std::string& news : {std::string("fact loader.length 5\n"), std::string("visit trace_mode INVALID\n")}) {
+    auto job = made(rank(0, 2, kGather + news) + rank(1, 2, kGather));
+    Trigger trigger;
+    CHECK(asks_within(trigger, *job, 1.1));
+    CHECK_FALSE(asks_within(trigger, *job, 3));
+    CHECK_FALSE(trigger.suspicious());
+  }
+}
+
+TEST_CASE("a difference settles also where facts are new", "[trigger]") {
+  std::string fact = "fact loader.length 5\n";
+  auto job = made(rank(0, 2, fact + "call all_gather 5 bf16 queued\n") + rank(1, 2, fact + "call all_gather 6 bf16 queued\n"));
+  Trigger trigger;
+  CHECK_FALSE(trigger.look(*job));
+  CHECK_FALSE(asks_within(trigger, *job, 0.3));
+  CHECK(asks_within(trigger, *job, 0.6));
+}
+
 TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
   std::string slow, fast;
   for (int step = 1; step <= 6; ++step) {
@@ -86,4 +105,20 @@ TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
   CHECK(make_view(*made(rank(0, 1, slow))).stall_after() == 60);
   CHECK(make_view(*made(rank(0, 1, fast))).stall_after() == 10);
   CHECK(make_view(*made(rank(0, 1, "visit step 1\n"))).stall_after() == 10);
+}
+
+TEST_CASE("calls from places that had not met are looked at, ever more rarely", "[trigger]") {
+  auto from = [](const std::string& line) { return repeat(4, "call all_reduce 1 f32 sum site=\"t.py:" + line + " f\"\n"); };
+  auto job = made(rank(0, 2, from("1")) + rank(1, 2, from("2")));
+  job->params.stall_after = 3600;
+  Trigger trigger;
+  CHECK(asks_within(trigger, *job, 1));
+  int asked = 0;
+  for (int i = 0; i < 20; ++i) asked += asks_within(trigger, *job, 60);
+  CHECK(asked >= 5);
+  CHECK(asked <= 12);
+  auto same = made(rank(0, 2, from("1")) + rank(1, 2, from("1")));
+  same->params.stall_after = 3600;
+  Trigger other;
+  CHECK_FALSE(asks_within(other, *same, 60));
 }

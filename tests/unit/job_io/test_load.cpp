@@ -29,6 +29,22 @@ TEST_CASE("identity, operations and communicators are decoded") {
   CHECK_FALSE(process.update());
 }
 
+TEST_CASE("a communicator that is being filled is nothing yet") {
+  Process process;
+  std::uint32_t index = 0;
+  flight::CommEntry* entry = process.writer.open_comm(&index);
+  entry->id = 78;
+  process.update();
+  REQUIRE(process.records.comms.size() == 1);
+  CHECK(process.records.comms[0].id == 0);
+  CHECK(process.records.comms[0].state == flight::CommState::kNone);
+  entry->size = 2;
+  entry->state.store(flight::CommState::kCreating, std::memory_order_release);
+  CHECK(process.update());
+  CHECK(process.records.comms[0].id == 78);
+  CHECK(process.records.comms[0].size == 2);
+}
+
 TEST_CASE("calls are appended, names interned") {
   Process process;
   process.comm(1);

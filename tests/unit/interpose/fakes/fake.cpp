@@ -173,6 +173,10 @@ extern "C" Result ncclCommCount(Comm comm, int* size) {
   *size = of(comm).size;
   return Result::kSuccess;
 }
+extern "C" Result ncclGetVersion(int* version) {
+  *version = 22807;
+  return Result::kSuccess;
+}
 extern "C" const char* ncclGetErrorString(Result) { return "an error of the fake"; }
 #endif
 
@@ -199,6 +203,11 @@ CudaResult extra(CudaResult result, auto... p) {
   }
 #include "interpose/symbols/cuda.def"
 #undef DSHANG_ROW
+
+extern "C" CudaResult cudaRuntimeGetVersion(int* version) {
+  *version = 13010;
+  return CudaResult::kSuccess;
+}
 #endif
 
 namespace {

@@ -1,0 +1,242 @@
+#include "core/job/repetition.h"
+
+#include <algorithm>
+#include <set>
+
+namespace dshang::job {
+namespace {
+
+constexpr std::size_t kLongestRound = 2048;
+constexpr std::size_t kRunsLookedAt = 16;  // earlier runs of a round, to see whether their length is fixed
+
+bool equal(const Tokens& a, std::size_t at_a, const Tokens& b, std::size_t at_b, std::size_t n) {
+  if (at_a + n > a.size() || at_b + n > b.size()) return false;
+  for (std::size_t i = 0; i < n; ++i) {
+    if (a[at_a + i].key != b[at_b + i].key) return false;
+  }
+  return true;
+}
+
+Tokens slice(const Tokens& tokens, std::size_t from, std::size_t n) {
+  auto begin = tokens.begin() + static_cast<std::ptrdiff_t>(from);
+  return Tokens(begin, begin + static_cast<std::ptrdiff_t>(n));
+}
+
+// The shortest stretch of which `tokens` is made up of whole rounds.
+std::size_t root_length(const Tokens& tokens) {
+  for (std::size_t p = 1; p <= tokens.size() / 2; ++p) {
+    if (tokens.size() % p == 0 && equal(tokens, 0, tokens, p, tokens.size() - p)) return p;
+  }
+  return tokens.size();
+}
+
+bool names_modules(const Tokens& round) {
+  return std::any_of(round.begin(), round.end(),
+                     [](const Token& t) { return t.module != 0 || t.kind != Token::Kind::kCall; });
+}
+
+bool only_gathers(const Tokens& round) {
+  return std::all_of(round.begin(), round.end(),
+                     [](const Token& t) { return t.kind == Token::Kind::kCall && !t.reduces; });
+}
+
+bool all_in(const Tokens& round, Part part) {
+  return std::all_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; });
+}
+
+// How many rounds all earlier runs had, where they are parts of a larger whole: layers of one size stand
+// behind each other in every forward pass, and that many are meant.  0 = no such number.  Micro-batches are
+// no such part: they gather, and between their runs nothing is gathered.
+std::size_t fixed_number(const Tokens& history, const Tokens& round) {
+  std::vector<std::size_t> runs;
+  std::size_t gathers_between = 0;
+  for (std::size_t end = history.size() - rounds_at_end(history, round) * round.size();
+       end >= round.size() && runs.size() < kRunsLookedAt;) {
+    std::size_t n = 0;
+    while (end >= round.size() && equal(history, end - round.size(), round, 0, round.size()))
+      end -= round.size(), ++n;
+    if (n > 0) {
+      runs.push_back(n);
+    } else {
+      gathers_between += !history[--end].reduces;
+    }
+  }
+  if (runs.empty()) return 0;
+  // A single round elsewhere (weights gathered again in the backward pass) says nothing of the number here.
+  std::size_t longest = *std::max_element(runs.begin(), runs.end());
+  auto singles = std::erase_if(runs, [&](std::size_t n) { return n == 1 && longest > 2; });
+  gathers_between += static_cast<std::size_t>(singles);
+  bool equal_runs = std::all_of(runs.begin(), runs.end(), [&](std::size_t n) { return n == longest; });
+  bool gathers = std::any_of(round.begin(), round.end(), [](const Token& t) { return !t.reduces; });
+  return equal_runs && (gathers_between > 0 || !gathers) ? longest : 0;
+}
+
+// Whether `tokens` goes on with the round, as far as it is recorded.
+bool goes_on(const Tokens& tokens, const Tokens& round) {
+  return !tokens.empty() && equal(tokens, 0, round, 0, std::min(tokens.size(), round.size()));
+}
+
+// Rounds begun at the start of `tokens`, and whether the last one may be unfinished.
+std::size_t rounds_begun(const Tokens& tokens, const Tokens& round, bool* inside) {
+  std::size_t n = 0;
+  while (equal(tokens, n * round.size(), round, 0, round.size())) ++n;
+  std::size_t rest = tokens.size() - n * round.size();
+  // All tokens of the last round are made, but nothing behind it: it is not known to be over.
+  if (rest == 0) return *inside = n > 0, n;
+  bool begun = tokens[n * round.size()].key == round[0].key;
+  *inside = begun;
+  return n + begun;
+}
+
+bool same_gather(const Token& a, const Token& b) {
+  return a.call && b.call && a.call->op == b.call->op && a.call->count == b.call->count &&
+         a.call->dtype == b.call->dtype;
+}
+
+// Where no name tells the passes: rounds that gather and reduce, directly behind gathers of the same weights
+// that reduce nothing, are the backward pass of those.
+Passes passes_by_shape(const Tokens& history, const Tokens& round) {
+  Passes passes;
+  if (!std::all_of(round.begin(), round.end(),
+                   [](const Token& t) { return t.kind == Token::Kind::kCall && t.part == Part::kUnknown; }))
+    return passes;
+  std::ptrdiff_t gathers =
+      std::count_if(round.begin(), round.end(), [](const Token& t) { return !t.reduces; });
+  if (gathers == 0 || gathers == static_cast<std::ptrdiff_t>(round.size())) return passes;
+  std::size_t rounds = rounds_at_end(history, round);
+  passes.backward = rounds * static_cast<std::size_t>(gathers);
+  for (std::size_t i = history.size() - rounds * round.size(); i-- > 0 && !history[i].reduces;
+       ++passes.forward) {
+    bool known = std::any_of(round.begin(), round.end(),
+                             [&](const Token& t) { return !t.reduces && same_gather(t, history[i]); });
+    if (!known) break;
+  }
+  return passes;
+}
+
+// The shortest round of which history ends in at least two, and with which exactly one side goes on.  No
+// round holds a step: those that make another number of steps are told so.
+Tokens round_left(const Tokens& suspect, const Tokens& other, const Tokens& history) {
+  if (suspect.empty() || other.empty()) return {};
+  std::size_t size = history.size();
+  for (std::size_t p = 1; p <= std::min(size / 2, kLongestRound); ++p) {
+    const Token& first = history[size - p];
+    if (first.kind == Token::Kind::kStep) return {};
+    if ((first.key == suspect[0].key) == (first.key == other[0].key)) continue;
+    if (!equal(history, size - p, history, size - 2 * p, p)) continue;
+    Tokens round = slice(history, size - p, p);
+    if (goes_on(suspect, round) != goes_on(other, round)) return round;
+  }
+  return {};
+}
+
+Repetition count_left(const Tokens& suspect, const Tokens& other, const Tokens& history, Tokens round) {
+  Repetition found;
+  found.told = found.others = rounds_at_end(history, round);
+  if (goes_on(suspect, round)) found.told += rounds_begun(suspect, round, &found.told_inside);
+  if (goes_on(other, round)) found.others += rounds_begun(other, round, &found.others_inside);
+  found.round = std::move(round);
+  return found;
+}
+
+// Whether the token, seen from the end of a history, lies in the step before.
+bool begins_before(const Token& token, const Token& last, const Passes& behind) {
+  if (token.kind == Token::Kind::kStep) return true;
+  if (token.call && last.call && token.call->step != kNoStep && last.call->step != kNoStep &&
+      token.call->step != last.call->step)
+    return true;
+  return token.part == Part::kBackward && behind.forward > 0;  // behind the forward pass lies the step before
+}
+
+}  // namespace
+
+std::size_t rounds_at_end(const Tokens& tokens, const Tokens& round) {
+  std::size_t n = 0;
+  while (!round.empty() && tokens.size() >= (n + 1) * round.size() &&
+         equal(tokens, tokens.size() - (n + 1) * round.size(), round, 0, round.size())) {
+    ++n;
+  }
+  return n;
+}
+
+Repetition repetition_of_edit(const Tokens& extra, const Tokens& other, const Tokens& history,
+                              bool told_made_more) {
+  Repetition found;
+  if (extra.empty()) return found;
+  Tokens round = slice(extra, 0, root_length(extra));
+  std::size_t before = rounds_at_end(history, round);
+  if (before == 0) return found;
+  std::size_t more = extra.size() / round.size();
+  if (!names_modules(round) && fixed_number(history, round) == (told_made_more ? before : before + more))
+    return found;
+  found.told = found.others = before;
+  if (told_made_more) {
+    found.told += more;
+  } else {
+    found.others += rounds_begun(other, round, &found.others_inside);
+  }
+  found.round = std::move(round);
+  return found;
+}
+
+Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tokens& history) {
+  Repetition found;
+  Tokens round = round_left(suspect, other, history);
+  if (round.empty()) return found;
+  bool of_modules = std::all_of(round.begin(), round.end(),
+                                [](const Token& t) { return t.kind == Token::Kind::kModule && t.phase; });
+  Passes passes = all_in(round, Part::kBackward) ? passes_at_end(history) : passes_by_shape(history, round);
+  bool unfinished_backward = passes.backward < passes.forward;
+  if (!of_modules && !only_gathers(round) && !all_in(round, Part::kSide) && !unfinished_backward)
+    return found;
+  // In the middle of a loop over layers a call of its own is likelier.
+  if (round.size() == 1 && !names_modules(round) && fixed_number(history, round)) return found;
+  found = count_left(suspect, other, history, std::move(round));
+  if (unfinished_backward) found.passes = passes;
+  return found;
+}
+
+Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const Tokens& history) {
+  Tokens round = round_left(suspect, other, history);
+  if (round.empty() || !goes_on(suspect, round)) return {};
+  std::size_t before = rounds_at_end(history, round);
+  Tokens past(history.begin(), history.end() - static_cast<std::ptrdiff_t>(before * round.size()));
+  bool left_before = false;
+  for (std::size_t i = round.size(); i < past.size() && !left_before; ++i) {
+    left_before = past[i].key == other[0].key && equal(past, i - round.size(), round, 0, round.size());
+  }
+  if (!left_before || (!names_modules(round) && fixed_number(history, round) == before)) return {};
+  return count_left(suspect, other, history, std::move(round));
+}
+
+Passes passes_at_end(const Tokens& history) {
+  Passes passes;
+  for (std::size_t i = history.size(); i-- > 0;) {
+    const Token& token = history[i];
+    if (begins_before(token, history.back(), passes)) break;
+    bool counts = token.kind == Token::Kind::kModule || (token.kind == Token::Kind::kCall && !token.reduces);
+    if (!counts) continue;
+    passes.forward += token.part == Part::kForward;
+    passes.backward += token.part == Part::kBackward;
+  }
+  return passes;
+}
+
+bool is_another_backward(const Tokens& left_out, const Tokens& history) {
+  std::set<NameId> missing;
+  for (const Token& token : left_out) {
+    if (token.part != Part::kBackward) return false;
+    if (token.module) missing.insert(token.module);
+  }
+  if (missing.empty()) return false;
+  Passes passes;
+  for (std::size_t i = history.size(); i-- > 0 && !missing.empty();) {
+    const Token& token = history[i];
+    if (begins_before(token, history.back(), passes)) break;
+    passes.forward += token.part == Part::kForward;
+    if (token.part == Part::kBackward) missing.erase(token.module);
+  }
+  return missing.empty();
+}
+
+}  // namespace dshang::job

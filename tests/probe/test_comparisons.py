@@ -1,0 +1,317 @@
+"""What the probe notes so that ranks can be compared: batches, loaders, models, configurations, backward, traces."""
+import ctypes
+import gc
+import sys
+import types
+
+import pytest
+from dshang_probe import facts
+from dshang_probe.batches import fingerprint
+from dshang_probe.structure import note_parameters
+
+
+class Tensor:
+    """A tensor, as far as fingerprints go; its memory is a ctypes buffer."""
+
+    def __init__(self, data, shape=None, device="cpu", contiguous=True):
+        self.buffer = ctypes.create_string_buffer(bytes(data), len(data))
+        self.shape, self.dtype, self.layout = shape or (len(data),), "torch.uint8", "torch.strided"
+        self.device, self.contiguous = types.SimpleNamespace(type=device), contiguous
+
+    def is_contiguous(self):
+        return self.contiguous
+
+    def numel(self):
+        return len(self.buffer)
+
+    def element_size(self):
+        return 1
+
+    def data_ptr(self):
+        assert self.device.type == "cpu", "memory of the device was asked for"
+        return ctypes.addressof(self.buffer)
+
+
+def hash_of(batch):
+    found = fingerprint(batch, (Tensor,))
+    return found and found[0]
+
+
+def test_equal_contents_have_equal_hashes():
+    one, same = {"x": Tensor(b"abc"), "y": [Tensor(b"d"), 1]}, {"x": Tensor(b"abc"), "y": [Tensor(b"d"), 1]}
+    assert hash_of(one) == hash_of(same) != hash_of({"x": Tensor(b"abd"), "y": [Tensor(b"d"), 1]})
+    assert hash_of((Tensor(b"abcd", (2, 2)),)) != hash_of((Tensor(b"abcd", (4, 1)),))
+    assert fingerprint([Tensor(b"abcd", (2, 2))], (Tensor,))[1] == "uint8[2,2]"
+
+
+def test_a_long_tensor_is_read_in_pieces_from_its_first_to_its_last_byte(monkeypatch):
+    read = []
+    original = ctypes.string_at
+    monkeypatch.setattr(ctypes, "string_at", lambda *place: read.append(place) or original(*place))
+    tensor = Tensor(bytes(1 << 20))
+    assert hash_of(tensor)
+    begin = tensor.data_ptr()
+    assert sum(size for _, size in read) <= 4096
+    assert read[0][0] == begin and read[-1][0] + read[-1][1] == begin + (1 << 20)
+    assert all(begin <= address and address + size <= begin + (1 << 20) for address, size in read)
+
+
+def test_nothing_is_read_of_the_device_or_of_unknown_objects():
+    assert hash_of(Tensor(b"abc", device="cuda")) is None
+    assert hash_of(Tensor(b"abc", contiguous=False)) is None
+    assert hash_of([object(), None, 3, 2.5]) is None
+    nested = []
+    nested.append(nested)
+    assert hash_of(nested) is None
+    assert hash_of([Tensor(b"abc", device="cuda"), "a text"]) is not None
+
+
+class Data(list):
+    pass
+
+
+class DataLoader:
+    sampler = None
+    batch_sampler = None
+    batch_size = 2
+
+    def __init__(self, *batches):
+        self.dataset, self.batches = Data(range(2 * len(batches))), list(batches)
+
+    def __len__(self):
+        return len(self.batches)
+
+
+class Iterator:
+    """_BaseDataLoaderIter."""
+
+    def __init__(self, loader):
+        self.left = list(loader.batches)
+
+    def __next__(self):
+        if not self.left:
+            raise StopIteration
+        return self.left.pop(0)
+
+    def __len__(self):
+        return 0
+
+
+@pytest.fixture
+def iterate(probe):
+    iterator = type("Iterator", (Iterator,), dict(Iterator.__dict__))
+    names = types.SimpleNamespace
+    probe.torch = names(Tensor=Tensor, nn=names(Parameter=Tensor), initial_seed=lambda: 7)
+    probe.loader.watch(types.SimpleNamespace(_BaseDataLoaderIter=iterator))
+    return iterator
+
+
+def noted(native):
+    return {what[1]: what[2] for what in native.of("note")}
+
+
+def test_the_loader_that_feeds_the_first_step_is_the_training_loader(probe, native, iterate):
+    look, train = DataLoader(Tensor(b"1")), DataLoader(*[Tensor(bytes([n])) for n in range(20)])
+    next(iterate(look))                                  # rank 0 looks at the data first
+    assert not noted(native)
+    batches = iterate(train)
+    for step in range(12):
+        next(batches)
+        probe.steps._begin(step)
+    next(iterate(look))
+    probe.steps._begin(12)
+    said = noted(native)
+    assert (said["loader.length"], said["dataset.length"], said["loader.first_step"]) == ("20", "40", "0")
+    assert sorted(key for key in said if key.startswith("batch.")) == ["batch.%d" % n for n in range(8)]
+    assert said["batch.3"].split() == [hash_of(Tensor(b"\3")), "uint8[1]"] and said["seed.torch"] == "7"
+    assert not native.skipped()
+
+
+def test_samplers_are_told_with_what_divides_the_data(probe, native, iterate):
+    class DistributedSampler:
+        num_replicas, rank, drop_last, dataset = 4, 2, True, None
+
+    loader = DataLoader(Tensor(b"1"))
+    loader.sampler = DistributedSampler()
+    next(iterate(loader))
+    probe.steps._begin(5)
+    assert noted(native)["loader.sampler"] == "DistributedSampler num_replicas=4 rank=2 drop_last=True"
+    assert noted(native)["loader.first_step"] == "5"
+
+
+def test_loaders_are_not_kept_alive(probe, native, iterate):
+    loader = DataLoader(Tensor(b"1"))
+    next(iterate(loader))
+    del loader
+    gc.collect()
+    assert len(probe.loader.readings) == 0 and len(probe.loader.open) == 0
+
+
+def test_asking_an_iterable_data_set_for_its_length_leaves_no_trace():
+    from dshang_probe.loader import _length
+
+    class Loader:
+        _IterableDataset_len_called = None
+
+        def __init__(self):
+            self._IterableDataset_len_called = None
+
+        def __len__(self):
+            self._IterableDataset_len_called = 4
+            return 4
+
+    loader = Loader()
+    assert _length(loader) == "4" and loader._IterableDataset_len_called is None
+    assert _length(object()) == "unknown"
+
+
+def parameter(*shape, frozen=False, **more):
+    return types.SimpleNamespace(shape=shape, dtype="torch.bfloat16", requires_grad=not frozen, **more)
+
+
+class Named:
+    def __init__(self, **parameters):
+        self.parameters = parameters
+
+    def named_parameters(self):
+        return [(name.replace("__", "."), value) for name, value in self.parameters.items()]
+
+
+def test_the_structure_of_a_model(native):
+    model = Named(a__weight=parameter(4, 2), shard=parameter(0, ds_shape=(9, 3)), norm=parameter(4, frozen=True),
+                  expert=parameter(4, 4, allreduce=False))
+    note_parameters(native, model, 1)
+    said = noted(native)
+    assert said["parameters.1"].split()[0] == "3"
+    assert said["parameters.1.0"].split()[1:] == [
+        "a.weight[4,2]:bfloat16", "shard[9,3]:bfloat16", "norm[4]:bfloat16:frozen"]
+
+
+def test_a_large_model_takes_few_facts_and_one_change_shows_in_one_chunk(native):
+    parameters = {"layers__%d__weight" % n: parameter(8, 8) for n in range(5000)}
+    note_parameters(native, Named(**parameters), 1)
+    before = noted(native)
+    parameters["layers__3000__weight"] = parameter(8, 9)
+    note_parameters(native, Named(**parameters), 1)
+    after = noted(native)
+    assert len(before) <= 65 and all(len(text) <= 1500 for text in before.values())
+    changed = [key for key in before if before[key] != after[key]]
+    assert len(changed) == 2 and "parameters.1" in changed
+    note_parameters(native, Named(**parameters), 2)
+    assert len([key for key in noted(native) if key.startswith("parameters.2")]) <= 9
+
+
+def engine(config):
+    return types.SimpleNamespace(zero_optimization_stage=lambda: 3, gradient_accumulation_steps=lambda: 4,
+                                 _config=types.SimpleNamespace(_param_dict=config))
+
+
+def test_configurations_are_compared_by_content_without_paths(native):
+    def hashes(config, number=1):
+        facts.note_engine(native, engine(config), number)
+        return noted(native)["deepspeed.config.hash" + ("" if number == 1 else ".%d" % number)]
+    one = hashes({"b": 1, "offload": {"nvme_path": "/local/1", "device": "nvme"}, "a": [1, 2], "odd": object()})
+    assert hashes({"a": [1, 2], "b": 1, "offload": {"device": "nvme", "nvme_path": "/local/2"}, "odd": object()}) == one
+    assert hashes({"a": [1, 3], "b": 1, "offload": {"device": "nvme"}, "odd": object()}) != one
+    assert hashes({"a": 1}, 2) == hashes({"a": 1}) and noted(native)["deepspeed.accumulation.2"] == "4"
+
+
+def test_a_long_configuration_is_said_to_be_cut(native):
+    facts.note_engine(native, engine({"k%d" % n: "x" * 50 for n in range(200)}), 1)
+    assert noted(native)["deepspeed.config"].startswith("cut {") and len(noted(native)["deepspeed.config"]) <= 3500
+
+
+def test_a_step_for_which_only_torchs_backward_ran_is_noted_once(probe, native):
+    autograd = types.SimpleNamespace(backward=lambda *_: None, __name__="autograd")
+    torch = types.SimpleNamespace(autograd=autograd, save=None, load=None, serialization=types.SimpleNamespace())
+    probe.training.watch_torch(torch)
+    torch.autograd.backward()
+    probe.training.engine_steps()
+    assert not [key for key in noted(native) if key.startswith("backward")]   # there was no engine
+    probe.engine.adopted = 1
+    engines = probe.phases.around("backward", after=lambda *_: probe.training.engine_backward())
+    with_engine = engines(torch.autograd.backward)
+    with_engine()
+    probe.training.engine_steps()
+    assert not [key for key in noted(native) if key.startswith("backward")]
+    probe.in_backward = lambda: True                                          # a checkpoint, on a thread of autograd
+    torch.autograd.backward()
+    probe.in_backward = lambda: False
+    probe.training.engine_steps()
+    assert not [key for key in noted(native) if key.startswith("backward")]
+    torch.autograd.backward()
+    with_engine()
+    probe.training.engine_steps()                                             # another model's, and the engine's
+    assert "backward.plain" not in noted(native) and "test_comparisons.py" in noted(native)["backward.torch"]
+    for _ in range(2):
+        torch.autograd.backward()
+        probe.training.engine_steps()
+    assert len([what for what in native.of("note") if what[1] == "backward.plain"]) == 1
+    assert noted(native)["backward.plain"].startswith("step None probe/test_comparisons.py:")
+
+
+class PartitionedParameterCoordinator:
+    def __init__(self, order):
+        self.__submodule_order, self.__step_id, self.mode = order, 0, "COMPLETE"
+
+    def is_complete_trace(self):
+        return self.mode == "COMPLETE"
+
+    def is_record_trace(self):
+        return self.mode == "RECORD"
+
+    def reset_step(self):
+        pass
+
+    def fetch_sub_module(self, sub_module, forward):
+        pass
+
+    def __all_gather_params(self, params, forward):
+        pass
+
+    def _invalidate_trace(self):
+        self.mode = "INVALID"
+
+    def trace_prologue(self, sub_module):
+        order = self.__submodule_order
+        if len(order) <= self.__step_id or order[self.__step_id] is not sub_module:
+            self._invalidate_trace()
+
+
+def test_a_broken_trace_is_told_with_both_modules(probe, native, monkeypatch):
+    class Part:
+        def __init__(self, **parts):
+            self.parts = parts
+
+        def named_modules(self):
+            return [("", self), *self.parts.items()]
+
+        def parameters(self):
+            yield 1
+
+    debug = types.SimpleNamespace(module_names={}, param_names={})
+    monkeypatch.setitem(sys.modules, "deepspeed.utils.debug", debug)
+    graphs = types.SimpleNamespace(_current_graph_task_id=lambda: -1)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(_C=graphs))
+    kind = PartitionedParameterCoordinator
+    probe.zero3.watch_coordinator(types.SimpleNamespace(PartitionedParameterCoordinator=kind))
+    model = Part(first=Part(), second=Part())
+    probe.names.add_model(model)
+    unknown = Part()
+    debug.module_names[unknown] = "plain norm"
+    first, second = model.parts["first"], model.parts["second"]
+    for order, came in (([first], second), ([], first), ([second], unknown)):
+        PartitionedParameterCoordinator(order).trace_prologue(came)
+    assert [what[1] for what in native.of("trace_mode")] == [
+        "INVALID got=second expected=first", "INVALID got=first expected=-", "INVALID got=plain_norm expected=second"]
+    assert not native.skipped()
+
+
+def test_each_engine_has_a_trace_of_its_own(probe, native):
+    actor, critic = PartitionedParameterCoordinator([]), PartitionedParameterCoordinator([])
+    critic.mode = "RECORD"
+    told = probe.zero3._around_reset(lambda coordinator: None)
+    for _ in range(3):
+        told(actor)
+        told(critic)
+    assert [what[1] for what in native.of("trace_mode")] == ["COMPLETE", "RECORD"]
