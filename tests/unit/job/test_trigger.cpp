@@ -22,12 +22,13 @@ bool asks_within(Trigger& trigger, Job& job, double seconds) {
 TEST_CASE("a healthy job asks for nothing", "[trigger]") {
   auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(38, kGather)));
   Trigger trigger;
-  CHECK_FALSE(asks_within(trigger, *job, 4.9));
+  CHECK_FALSE(asks_within(trigger, *job, 60));
   CHECK_FALSE(trigger.suspicious());
 }
 
 TEST_CASE("a job of which nothing is recorded any more is watched after half the threshold", "[trigger]") {
   auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(40, kGather)));
+  for (auto& process : job->processes) process->journal.samples.resize(1);  // it is seen from outside
   Trigger trigger;
   CHECK_FALSE(asks_within(trigger, *job, 4.9));
   CHECK(asks_within(trigger, *job, 0.3));
