@@ -18,6 +18,7 @@ bool cuts_backward(const JobView& view, const Divergence& d) {
     if (token.kind == Token::Kind::kStep || job::is_forward_phase(phase)) return false;  // more than a backward pass
   }
   if (!in_phase(view, d.story.left_out, job::is_backward_phase)) return false;
+  if (d.story.leaves_out_another_backward) return true;
   // What follows is no part of the same backward pass: a single module left out of it is `module-skipped`.
   const std::string& next = view.names().text(d.story.next[0].phase);
   return d.story.next[0].kind == Token::Kind::kStep || !job::is_backward_phase(next);
@@ -30,7 +31,7 @@ bool calls_cut_backward(const Divergence& d) {
   const job::Tokens& round = d.story.repetition.round;
   bool backward_rounds = !round.empty() && std::all_of(round.begin(), round.end(), [](const Token& token) { return token.part == job::Part::kBackward; });
   bool unfinished = d.story.repetition.passes.forward > 0 || (backward_rounds && d.story.backward_before < d.story.forward_before);
-  return d.story.leaves_out_all_reductions || unfinished;
+  return d.story.leaves_out_all_reductions || d.story.leaves_out_another_backward || unfinished;
 }
 
 // "3 rounds of decoder, encoder backward, the others 4", empty where the pass is not made in rounds.
@@ -57,11 +58,16 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   e.summary = who(d) + " made the forward pass but not " + (part_of_it ? "all of " : "") + "its backward pass" + step_text(d) +
               " and went on; from call " + std::to_string(d.origin.value_or(d.visible.call)) +
               " on the ranks do different things and all wait in " + call_at(d);
-  const char* what = d.story.from_visits ? " module visits" : " gathers";
+  const char* what = d.story.from_visits ? " module visits" : " calls";
   if (d.story.forward_before > 0) {
     e.evidence.push_back("forward: the same on both sides, " + std::to_string(d.story.forward_before) + what);
   }
-  if (!rounds.empty()) e.evidence.push_back("backward: made " + rounds);
+  if (!rounds.empty()) {
+    e.evidence.push_back("backward: made " + rounds);
+  } else if (d.story.leaves_out_another_backward) {
+    e.evidence.push_back("backward: " + modules_text(view, d.story.left_out) + " had one backward pass in this step on " + told_text(d) +
+                         ", " + others_text(d) + " make another");
+  }
   if (d.step) {
     e.evidence.push_back(std::string(part_of_it ? "the rest of " : "") + "the backward pass of step " + std::to_string(*d.step) +
                          " is missing on " + who(d));

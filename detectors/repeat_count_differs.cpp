@@ -20,8 +20,23 @@ bool has_word(const std::string& text, std::initializer_list<const char*> words)
   return std::any_of(words.begin(), words.end(), [&](const char* word) { return text.find(word) != text.npos; });
 }
 
+// Whether the modules of the round were visited in evaluation mode, as far as that is recorded.
+bool in_evaluation_mode(const JobView& view, const Divergence& d) {
+  const job::RankView* rank = view.by_rank(d.witness);
+  const Token& first = d.story.repetition.round[0];
+  if (first.visit) return first.visit->training == 0;
+  if (!rank || !first.call || !first.module) return false;
+  const auto& visits = rank->records().visits;
+  for (std::uint64_t n = std::min(first.call->visits_before, visits.end()); n-- > visits.first();) {
+    const job::Visit& visit = visits.at(n);
+    if (!visit.torn && visit.kind == flight::VisitKind::kModuleEnter) return visit.training == 0;
+  }
+  return false;
+}
+
 // What the innermost names say first; then what the calls are.
-Rounds kind_of(const JobView& view, const job::Tokens& round) {
+Rounds kind_of(const JobView& view, const Divergence& d) {
+  const job::Tokens& round = d.story.repetition.round;
   std::vector<std::string> names = names_on_the_way(view, round);
   auto named = [&](std::initializer_list<const char*> words) {
     return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return has_word(name, words); });
@@ -35,6 +50,7 @@ Rounds kind_of(const JobView& view, const job::Tokens& round) {
   if ((forward && backward) || (calls && reduces && gathers)) return Rounds::kMicroBatches;
   if (!backward && !reduces && named({"generat", "decod", "sampl", "rollout", "beam"})) return Rounds::kGeneration;
   if (!backward && named({"eval", "valid", "test", "predict"})) return Rounds::kEvaluation;
+  if (in_evaluation_mode(view, d)) return Rounds::kGathers;
   // The same weights again and again: one module, run on chunks.
   if (forward || backward || has_modules(round) || (gathers && round.size() == 1)) return Rounds::kChunks;
   return calls && gathers && !reduces ? Rounds::kGathers : Rounds::kOther;
@@ -69,8 +85,10 @@ std::vector<std::string> fixes_for(Rounds rounds, const std::string& what) {
           std::string(agree) + "on dummy data."};
 }
 
-// "m0, m1, m2", "forward, backward", "the 6 calls from a06.py:12 decode_cycle", "a round of 6 calls".
+// "micro-batches", "m0, m1, m2", "forward, backward", "the 6 calls from a06.py:12 decode_cycle", "a round of 6 calls".
 std::string text_of_round(const JobView& view, const job::Tokens& round) {
+  auto has = [&](Part part) { return std::any_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; }); };
+  if (has(Part::kForward) && has(Part::kBackward)) return "micro-batches (forward and backward)";
   if (std::string modules = modules_text(view, round); !modules.empty()) return modules;
   std::vector<std::string> phases;
   for (const Token& token : round) {
@@ -106,7 +124,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
               others_text(d) + "; all wait in " + call_at(d);
   if (r.round.size() > 1) e.evidence.push_back("one round is " + std::to_string(r.round.size()) + (d.story.from_visits ? " visits" : " calls"));
   if (!shown) e.evidence.push_back("judged from the calls: the same round stands directly before, without a module that names it");
-  e.fix = fixes_for(kind_of(view, r.round), round);
+  e.fix = fixes_for(kind_of(view, d), round);
   return e;
 }
 

@@ -1,6 +1,7 @@
 #include "core/job/repetition.h"
 
 #include <algorithm>
+#include <set>
 
 namespace dshang::job {
 namespace {
@@ -128,6 +129,13 @@ Repetition count_left(const Tokens& suspect, const Tokens& other, const Tokens& 
   return found;
 }
 
+// Whether the token, seen from the end of a history, lies in the step before.
+bool begins_before(const Token& token, const Token& last, const Passes& behind) {
+  if (token.kind == Token::Kind::kStep) return true;
+  if (token.call && last.call && token.call->step != kNoStep && last.call->step != kNoStep && token.call->step != last.call->step) return true;
+  return token.part == Part::kBackward && behind.forward > 0;  // behind the forward pass lies the step before
+}
+
 }  // namespace
 
 std::size_t rounds_at_end(const Tokens& tokens, const Tokens& round) {
@@ -189,15 +197,30 @@ Passes passes_at_end(const Tokens& history) {
   Passes passes;
   for (std::size_t i = history.size(); i-- > 0;) {
     const Token& token = history[i];
-    if (token.kind == Token::Kind::kStep) break;
-    // Behind the forward pass, seen from the end, lies the step before.
-    if (token.part == Part::kBackward && passes.forward > 0) break;
+    if (begins_before(token, history.back(), passes)) break;
     bool counts = token.kind == Token::Kind::kModule || (token.kind == Token::Kind::kCall && !token.reduces);
     if (!counts) continue;
     passes.forward += token.part == Part::kForward;
     passes.backward += token.part == Part::kBackward;
   }
   return passes;
+}
+
+bool is_another_backward(const Tokens& left_out, const Tokens& history) {
+  std::set<NameId> missing;
+  for (const Token& token : left_out) {
+    if (token.part != Part::kBackward) return false;
+    if (token.module) missing.insert(token.module);
+  }
+  if (missing.empty()) return false;
+  Passes passes;
+  for (std::size_t i = history.size(); i-- > 0 && !missing.empty();) {
+    const Token& token = history[i];
+    if (begins_before(token, history.back(), passes)) break;
+    passes.forward += token.part == Part::kForward;
+    if (token.part == Part::kBackward) missing.erase(token.module);
+  }
+  return missing.empty();
 }
 
 }  // namespace dshang::job

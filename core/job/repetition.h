@@ -24,4 +24,8 @@ Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const 
 // What was made of the step's forward and backward pass before `history` ends, where phases or functions name them.
 Passes passes_at_end(const Tokens& history);
 
+// Whether `left_out` is the backward pass of modules whose backward pass was made once already in the step in which
+// `history` ends: there were two forward passes, and the loss depends on one.
+bool is_another_backward(const Tokens& left_out, const Tokens& history);
+
 }  // namespace dshang::job

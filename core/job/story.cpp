@@ -192,6 +192,7 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
       story.kind = Story::Kind::kDeletion;
       story.repetition = std::move(fewer);
       story.left_out = std::move(cut);
+      story.leaves_out_another_backward = is_another_backward(story.left_out, history);
       return story;
     }
   }
