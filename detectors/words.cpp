@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/job/site_policy.h"
+#include "detectors/raised.h"
 
 namespace dshang::detect {
 namespace {
@@ -171,6 +172,7 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
 }
 
 Finding finding_of(const JobView& view, const Divergence& d, const char* type, Explanation explanation) {
+  if (std::optional<Raised> raised = raised_before(view, d)) tell_raised(view, *raised, explanation);
   Finding finding;
   finding.type = type;
   finding.severity = Severity::kHang;
