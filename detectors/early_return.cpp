@@ -1,4 +1,6 @@
 // early-return: the rank left the forward pass after some module, or left the training loop, while the others go on.
+// Whether a call from a new line is behind the loop, or in it behind a condition, is not always known (loop.h): then
+// both are said.
 // A rank whose process ended normally is found by ended.cpp.
 #include "detectors/words.h"
 
@@ -17,12 +19,22 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool calls_behind_loop = story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d);
   if (!left_loop && !left_forward && !calls_behind_loop) return std::nullopt;
   Explanation e;
-  e.class_certainty = calls_behind_loop ? Certainty::kJudged : Certainty::kProven;
-  if (left_loop || calls_behind_loop) {
-    std::string at = calls_behind_loop ? place_text(view, story.added[0]) : "";
-    e.summary = who(d) + " left the training loop" + (at.empty() ? "" : " (it calls at " + at + ")") +
-                " while the other ranks go on" + step_text(d) + "; all wait in " + call_at(d);
-    if (calls_behind_loop) e.evidence.push_back("judged: nobody called from " + at + " in any step before");
+  e.class_certainty = left_loop || left_forward ? Certainty::kProven : Certainty::kJudged;
+  if (calls_behind_loop && !left_loop) {
+    std::string at = place_text(view, story.added[0]);
+    e.summary = who(d) + " makes a call at " + at + " that nobody else makes, while the other ranks go on" + step_text(d) +
+                ": it left the training loop, or the call is behind a condition on the rank; all wait in " + call_at(d);
+    e.evidence.push_back("judged: nobody called from " + at + " in any step before; whether that line is inside the loop is not recorded");
+    e.fix = {
+        "If the call is in the loop, behind `if rank == 0:` or another condition: make it on every rank, and keep only the printing or "
+        "writing behind the condition.",
+        "If it is behind the loop: leave the loop on all ranks together. All-reduce the stop flag (early stopping, time limit, `break`) "
+        "before it is used, and give every rank the same number of batches (`drop_last=True`, DistributedSampler).",
+    };
+    return e;
+  }
+  if (left_loop) {
+    e.summary = who(d) + " left the training loop while the other ranks go on" + step_text(d) + "; all wait in " + call_at(d);
     e.fix = {
         "Leave the loop on all ranks together: all-reduce the stop flag (early stopping, time limit, `break`) before it is used.",
         "Give every rank the same number of batches (`drop_last=True`, DistributedSampler).",
