@@ -65,10 +65,12 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
   *has_news = false;
   double now = job.journal.now_ns > job.journal.start_ns ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9 : 0;
   std::vector<Finding> current = std::move(analysis.findings);
+  for (Finding& f : current) f.found = now;
   for (const Finding& old : known_) {
     auto again = std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
     if (again != current.end()) {
       again->at = std::min(again->at, old.at);
+      again->found = old.found;
       if (is_told_differently(old, *again)) *has_news = true;
       continue;
     }
