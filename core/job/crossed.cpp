@@ -10,12 +10,12 @@ namespace {
 using Place = std::uint64_t;
 
 constexpr std::size_t kStretchesNeeded = 3;
-constexpr std::size_t kMostInStretch = 512;   // pairs of places in one stretch: more is another story
+constexpr std::size_t kMostInStretch = 512;  // pairs of places in one stretch: more is another story
 constexpr Place kOfModules = 1ULL << 32;
 
 struct Pair {
   Seq call;
-  Place mine, theirs;   // of the member, of the reference
+  Place mine, theirs;  // of the member, of the reference
 };
 
 bool comparable(Place a, Place b) { return a && b && (a & kOfModules) == (b & kOfModules); }
@@ -29,7 +29,8 @@ class Comparison {
     to_ = std::min(reference.last(), member.last());
   }
 
-  // Calls `use(begin, end, by_steps)` for every finished stretch [begin, end) in which something could be crossed.
+  // Calls `use(begin, end, by_steps)` for every finished stretch [begin, end) in which something could be
+  // crossed.
   template <typename Use>
   void for_each_stretch(Use use) const {
     for (Seq k = from_; k <= to_;) {
@@ -51,20 +52,22 @@ class Comparison {
   std::vector<Pair> pairs(Seq begin, Seq end) const {
     std::vector<Pair> pairs;
     for (Seq k = begin; k < end && pairs.size() <= kMostInStretch; ++k) {
-      Place theirs = origin_of(view_.names(), reference_.call(k)), mine = origin_of(view_.names(), member_.call(k));
+      Place theirs = origin_of(view_.names(), reference_.call(k)),
+            mine = origin_of(view_.names(), member_.call(k));
       if (mine != theirs && comparable(mine, theirs)) pairs.push_back({k, mine, theirs});
     }
     return pairs;
   }
 
   bool agrees_at(Seq k, Place place) const {
-    return origin_of(view_.names(), reference_.call(k)) == place && origin_of(view_.names(), member_.call(k)) == place;
+    return origin_of(view_.names(), reference_.call(k)) == place &&
+           origin_of(view_.names(), member_.call(k)) == place;
   }
 
  private:
   bool equal(const Call& a, const Call& b) const {
-    return a.op == b.op && a.count == b.count && a.dtype == b.dtype && a.reduce_op == b.reduce_op && a.root_or_peer == b.root_or_peer &&
-           a.step == kNoStep;
+    return a.op == b.op && a.count == b.count && a.dtype == b.dtype && a.reduce_op == b.reduce_op &&
+           a.root_or_peer == b.root_or_peer && a.step == kNoStep;
   }
 
   const JobView& view_;
@@ -72,7 +75,7 @@ class Comparison {
   Seq from_ = 1, to_ = 0;
 };
 
-using Group = std::set<Place>;   // places that are paired with each other, directly or through others
+using Group = std::set<Place>;  // places that are paired with each other, directly or through others
 
 // The groups of places of a stretch, each with its pairs.
 std::vector<std::pair<Group, std::vector<Pair>>> groups_of(const std::vector<Pair>& pairs) {
@@ -118,13 +121,15 @@ std::map<Group, Crossed> crossed_groups(const Comparison& comparison) {
         for (const Pair& pair : its_pairs) alternatives.insert(std::minmax(pair.mine, pair.theirs));
         continue;
       }
-      auto [first, last] = std::minmax_element(its_pairs.begin(), its_pairs.end(), [](const Pair& a, const Pair& b) { return a.call < b.call; });
+      auto [first, last] = std::minmax_element(its_pairs.begin(), its_pairs.end(),
+                                               [](const Pair& a, const Pair& b) { return a.call < b.call; });
       Crossed& found = crossed[group];
       if (found.stretches++ == 0) found.first = first->call, found.by_steps = by_steps;
       found.last = last->call;
     }
   });
-  // Lines that were paired one-sidedly stand for each other (a dummy branch): where they are crossed, that is chance.
+  // Lines that were paired one-sidedly stand for each other (a dummy branch): where they are crossed, that is
+  // chance.
   std::erase_if(crossed, [&](const auto& one) {
     return std::any_of(alternatives.begin(), alternatives.end(), [&](const auto& pair) {
       return one.first.count(pair.first) && one.first.count(pair.second);
@@ -149,7 +154,8 @@ std::size_t uncrossed(const Comparison& comparison, const Group& group) {
 }
 
 // Whether the member took the two places in another order before.
-std::optional<bool> changed_its_order(const JobView& view, const Member& member, Seq at, Place first, Place second) {
+std::optional<bool> changed_its_order(const JobView& view, const Member& member, Seq at, Place first,
+                                      Place second) {
   Seq last_first = 0, last_second = 0;
   for (Seq k = member.first; k < at; ++k) {
     Place place = origin_of(view.names(), member.call(k));
@@ -160,14 +166,17 @@ std::optional<bool> changed_its_order(const JobView& view, const Member& member,
   return last_first > last_second;
 }
 
-// The minority at the first crossed call; without a majority those that changed their own order while the others did not.
+// The minority at the first crossed call; without a majority those that changed their own order while the
+// others did not.
 void find_suspects(const JobView& view, const CommView& comm, Crossing& found) {
   std::map<Place, std::vector<const Member*>> camps;
   for (const Member& member : comm.members) {
     if (member.has(found.first)) camps[origin_of(view.names(), member.call(found.first))].push_back(&member);
   }
   camps.erase(0);
-  auto largest = std::max_element(camps.begin(), camps.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  auto largest = std::max_element(camps.begin(), camps.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
   std::size_t all = 0;
   for (const auto& [place, members] : camps) all += members.size();
   Place kept = largest->first;

@@ -7,7 +7,7 @@ namespace dshang::job {
 namespace {
 
 constexpr std::size_t kLongestRound = 2048;
-constexpr std::size_t kRunsLookedAt = 16;   // earlier runs of a round, to see whether their length is fixed
+constexpr std::size_t kRunsLookedAt = 16;  // earlier runs of a round, to see whether their length is fixed
 
 bool equal(const Tokens& a, std::size_t at_a, const Tokens& b, std::size_t at_b, std::size_t n) {
   if (at_a + n > a.size() || at_b + n > b.size()) return false;
@@ -31,26 +31,30 @@ std::size_t root_length(const Tokens& tokens) {
 }
 
 bool names_modules(const Tokens& round) {
-  return std::any_of(round.begin(), round.end(), [](const Token& t) { return t.module != 0 || t.kind != Token::Kind::kCall; });
+  return std::any_of(round.begin(), round.end(),
+                     [](const Token& t) { return t.module != 0 || t.kind != Token::Kind::kCall; });
 }
 
 bool only_gathers(const Tokens& round) {
-  return std::all_of(round.begin(), round.end(), [](const Token& t) { return t.kind == Token::Kind::kCall && !t.reduces; });
+  return std::all_of(round.begin(), round.end(),
+                     [](const Token& t) { return t.kind == Token::Kind::kCall && !t.reduces; });
 }
 
 bool all_in(const Tokens& round, Part part) {
   return std::all_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; });
 }
 
-// How many rounds all earlier runs had, where they are parts of a larger whole: layers of one size stand behind each other
-// in every forward pass, and that many are meant.  0 = no such number.  Micro-batches are no such part: they gather, and
-// between their runs nothing is gathered.
+// How many rounds all earlier runs had, where they are parts of a larger whole: layers of one size stand
+// behind each other in every forward pass, and that many are meant.  0 = no such number.  Micro-batches are
+// no such part: they gather, and between their runs nothing is gathered.
 std::size_t fixed_number(const Tokens& history, const Tokens& round) {
   std::vector<std::size_t> runs;
   std::size_t gathers_between = 0;
-  for (std::size_t end = history.size() - rounds_at_end(history, round) * round.size(); end >= round.size() && runs.size() < kRunsLookedAt;) {
+  for (std::size_t end = history.size() - rounds_at_end(history, round) * round.size();
+       end >= round.size() && runs.size() < kRunsLookedAt;) {
     std::size_t n = 0;
-    while (end >= round.size() && equal(history, end - round.size(), round, 0, round.size())) end -= round.size(), ++n;
+    while (end >= round.size() && equal(history, end - round.size(), round, 0, round.size()))
+      end -= round.size(), ++n;
     if (n > 0) {
       runs.push_back(n);
     } else {
@@ -85,27 +89,33 @@ std::size_t rounds_begun(const Tokens& tokens, const Tokens& round, bool* inside
 }
 
 bool same_gather(const Token& a, const Token& b) {
-  return a.call && b.call && a.call->op == b.call->op && a.call->count == b.call->count && a.call->dtype == b.call->dtype;
+  return a.call && b.call && a.call->op == b.call->op && a.call->count == b.call->count &&
+         a.call->dtype == b.call->dtype;
 }
 
-// Where no name tells the passes: rounds that gather and reduce, directly behind gathers of the same weights that reduce
-// nothing, are the backward pass of those.
+// Where no name tells the passes: rounds that gather and reduce, directly behind gathers of the same weights
+// that reduce nothing, are the backward pass of those.
 Passes passes_by_shape(const Tokens& history, const Tokens& round) {
   Passes passes;
-  if (!std::all_of(round.begin(), round.end(), [](const Token& t) { return t.kind == Token::Kind::kCall && t.part == Part::kUnknown; })) return passes;
-  std::ptrdiff_t gathers = std::count_if(round.begin(), round.end(), [](const Token& t) { return !t.reduces; });
+  if (!std::all_of(round.begin(), round.end(),
+                   [](const Token& t) { return t.kind == Token::Kind::kCall && t.part == Part::kUnknown; }))
+    return passes;
+  std::ptrdiff_t gathers =
+      std::count_if(round.begin(), round.end(), [](const Token& t) { return !t.reduces; });
   if (gathers == 0 || gathers == static_cast<std::ptrdiff_t>(round.size())) return passes;
   std::size_t rounds = rounds_at_end(history, round);
   passes.backward = rounds * static_cast<std::size_t>(gathers);
-  for (std::size_t i = history.size() - rounds * round.size(); i-- > 0 && !history[i].reduces; ++passes.forward) {
-    bool known = std::any_of(round.begin(), round.end(), [&](const Token& t) { return !t.reduces && same_gather(t, history[i]); });
+  for (std::size_t i = history.size() - rounds * round.size(); i-- > 0 && !history[i].reduces;
+       ++passes.forward) {
+    bool known = std::any_of(round.begin(), round.end(),
+                             [&](const Token& t) { return !t.reduces && same_gather(t, history[i]); });
     if (!known) break;
   }
   return passes;
 }
 
-// The shortest round of which history ends in at least two, and with which exactly one side goes on.  No round holds a
-// step: those that make another number of steps are told so.
+// The shortest round of which history ends in at least two, and with which exactly one side goes on.  No
+// round holds a step: those that make another number of steps are told so.
 Tokens round_left(const Tokens& suspect, const Tokens& other, const Tokens& history) {
   if (suspect.empty() || other.empty()) return {};
   std::size_t size = history.size();
@@ -132,7 +142,9 @@ Repetition count_left(const Tokens& suspect, const Tokens& other, const Tokens& 
 // Whether the token, seen from the end of a history, lies in the step before.
 bool begins_before(const Token& token, const Token& last, const Passes& behind) {
   if (token.kind == Token::Kind::kStep) return true;
-  if (token.call && last.call && token.call->step != kNoStep && last.call->step != kNoStep && token.call->step != last.call->step) return true;
+  if (token.call && last.call && token.call->step != kNoStep && last.call->step != kNoStep &&
+      token.call->step != last.call->step)
+    return true;
   return token.part == Part::kBackward && behind.forward > 0;  // behind the forward pass lies the step before
 }
 
@@ -147,14 +159,16 @@ std::size_t rounds_at_end(const Tokens& tokens, const Tokens& round) {
   return n;
 }
 
-Repetition repetition_of_edit(const Tokens& extra, const Tokens& other, const Tokens& history, bool told_made_more) {
+Repetition repetition_of_edit(const Tokens& extra, const Tokens& other, const Tokens& history,
+                              bool told_made_more) {
   Repetition found;
   if (extra.empty()) return found;
   Tokens round = slice(extra, 0, root_length(extra));
   std::size_t before = rounds_at_end(history, round);
   if (before == 0) return found;
   std::size_t more = extra.size() / round.size();
-  if (!names_modules(round) && fixed_number(history, round) == (told_made_more ? before : before + more)) return found;
+  if (!names_modules(round) && fixed_number(history, round) == (told_made_more ? before : before + more))
+    return found;
   found.told = found.others = before;
   if (told_made_more) {
     found.told += more;
@@ -169,10 +183,12 @@ Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tok
   Repetition found;
   Tokens round = round_left(suspect, other, history);
   if (round.empty()) return found;
-  bool of_modules = std::all_of(round.begin(), round.end(), [](const Token& t) { return t.kind == Token::Kind::kModule && t.phase; });
+  bool of_modules = std::all_of(round.begin(), round.end(),
+                                [](const Token& t) { return t.kind == Token::Kind::kModule && t.phase; });
   Passes passes = all_in(round, Part::kBackward) ? passes_at_end(history) : passes_by_shape(history, round);
   bool unfinished_backward = passes.backward < passes.forward;
-  if (!of_modules && !only_gathers(round) && !all_in(round, Part::kSide) && !unfinished_backward) return found;
+  if (!of_modules && !only_gathers(round) && !all_in(round, Part::kSide) && !unfinished_backward)
+    return found;
   // In the middle of a loop over layers a call of its own is likelier.
   if (round.size() == 1 && !names_modules(round) && fixed_number(history, round)) return found;
   found = count_left(suspect, other, history, std::move(round));
@@ -189,7 +205,7 @@ Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const 
   for (std::size_t i = round.size(); i < past.size() && !left_before; ++i) {
     left_before = past[i].key == other[0].key && equal(past, i - round.size(), round, 0, round.size());
   }
-  if (!left_before || fixed_number(history, round) == before) return {};
+  if (!left_before || (!names_modules(round) && fixed_number(history, round) == before)) return {};
   return count_left(suspect, other, history, std::move(round));
 }
 

@@ -11,11 +11,11 @@ namespace {
 
 using Place = std::uint64_t;
 
-constexpr std::size_t kBefore = 16;        // calls that stood beside their like before
-constexpr std::size_t kBehind = 32;        // calls that go on shifted
-constexpr std::size_t kPlaces = 3;         // that are paired with each other in a chain
+constexpr std::size_t kBefore = 16;  // calls that stood beside their like before
+constexpr std::size_t kBehind = 32;  // calls that go on shifted
+constexpr std::size_t kPlaces = 3;   // that are paired with each other in a chain
 constexpr std::size_t kLongestShift = 64;
-constexpr std::size_t kCandidates = 8;     // places at which a shift is tried
+constexpr std::size_t kCandidates = 8;  // places at which a shift is tried
 
 std::vector<Place> places_of(const JobView& view, const Member& member) {
   std::vector<Place> places;
@@ -25,19 +25,23 @@ std::vector<Place> places_of(const JobView& view, const Member& member) {
 }
 
 // Calls from `at` on that `ahead` makes `by` calls earlier than `behind`, up to the first that is not.
-std::size_t length_of_shift(const std::vector<Place>& ahead, std::size_t at_a, const std::vector<Place>& behind, std::size_t at_b, std::size_t by) {
+std::size_t length_of_shift(const std::vector<Place>& ahead, std::size_t at_a,
+                            const std::vector<Place>& behind, std::size_t at_b, std::size_t by) {
   std::size_t n = 0;
-  while (at_a + n < ahead.size() && at_b + n + by < behind.size() && ahead[at_a + n] && ahead[at_a + n] == behind[at_b + n + by]) ++n;
+  while (at_a + n < ahead.size() && at_b + n + by < behind.size() && ahead[at_a + n] &&
+         ahead[at_a + n] == behind[at_b + n + by])
+    ++n;
   return n;
 }
 
 struct Found {
-  std::size_t at = 0, length = 0, by = 0, mispaired = 0;   // `at`: into the common stretch
+  std::size_t at = 0, length = 0, by = 0, mispaired = 0;  // `at`: into the common stretch
   bool member_ahead = false;
 };
 
-// Where calls are shifted, most of them meet one from another place, and each place meets its neighbour, which meets the
-// next.  Lines that stand for each other meet in pairs, and the calls around them meet their like.
+// Where calls are shifted, most of them meet one from another place, and each place meets its neighbour,
+// which meets the next.  Lines that stand for each other meet in pairs, and the calls around them meet their
+// like.
 bool is_mispaired(const Found& found, const std::vector<std::pair<Place, Place>>& pairs) {
   if (2 * found.mispaired < found.length) return false;
   std::map<Place, std::set<Place>> met;
@@ -47,8 +51,8 @@ bool is_mispaired(const Found& found, const std::vector<std::pair<Place, Place>>
   return chained >= kPlaces;
 }
 
-std::optional<Found> shift_between(const std::vector<Place>& reference, std::size_t from_r, const std::vector<Place>& member, std::size_t from_m,
-                                   std::size_t count) {
+std::optional<Found> shift_between(const std::vector<Place>& reference, std::size_t from_r,
+                                   const std::vector<Place>& member, std::size_t from_m, std::size_t count) {
   std::size_t alike = 0, tried = 0;
   std::set<Place> seen;
   for (std::size_t i = 0; i < count && tried < kCandidates; ++i) {
@@ -95,11 +99,19 @@ std::optional<Shift> find_shift(const JobView& view, const CommView& comm) {
     if (&member == &reference) continue;
     Seq from = std::max(reference.first, member.first), to = std::min(reference.last(), member.last());
     if (from > to || to - from < kBefore + kBehind) continue;
-    std::optional<Found> found = shift_between(places, from - reference.first, places_of(view, member), from - member.first, to - from + 1);
+    std::optional<Found> found = shift_between(places, from - reference.first, places_of(view, member),
+                                               from - member.first, to - from + 1);
     if (!found) continue;
     shifted.push_back(member.rank);
     if (shift && shift->first <= from + found->at) continue;
-    shift = Shift{from + found->at, std::min<Seq>(from + found->at + found->length - 1, to), found->by, found->mispaired, {}, member.rank, reference.rank, found->member_ahead};
+    shift = Shift{from + found->at,
+                  std::min<Seq>(from + found->at + found->length - 1, to),
+                  found->by,
+                  found->mispaired,
+                  {},
+                  member.rank,
+                  reference.rank,
+                  found->member_ahead};
   }
   if (!shift) return std::nullopt;
   std::size_t all = comm.members.size();

@@ -115,6 +115,126 @@ std::ptrdiff_t reductions(const Tokens& tokens, std::size_t count) {
   return std::count_if(tokens.begin(), end, [](const Token& token) { return token.reduces; });
 }
 
+// Tries one kind of story after the other; what stands earlier is likelier where several are possible.
+class Teller {
+ public:
+  Teller(const Tokens& suspect, const Tokens& other, const Tokens& history) : suspect_(suspect), other_(other), history_(history) {
+    // How the others went on, and would have gone on.
+    ahead_ = other;
+    Tokens past = history;
+    past.insert(past.end(), other.begin(), other.end());
+    Tokens predicted = predict(past, kLookAhead);
+    ahead_.insert(ahead_.end(), predicted.begin(), predicted.end());
+    deletion_ = find_edit(ahead_, suspect, other, history, false, fewer_);
+    insertion_ = find_edit(suspect, ahead_, other, history, true, more_);
+    can_delete_ = deletion_.length < ahead_.size();
+    can_insert_ = insertion_.length < suspect.size();
+    if (!can_delete_ && !can_insert_) left_ = repetition_left(suspect, other, history);
+  }
+
+  void tell(Story& story) {
+    if (permutation(story) || exchange(story) || gone_on(story) || deletion(story) || insertion(story)) return;
+    story.repetition = left_;
+    if (left_.passes.forward > 0) {
+      story.forward_before = left_.passes.forward;
+      story.backward_before = left_.passes.backward;
+    }
+    if (left_phase(story) || left_rounds(story)) return;
+    // Never seen before, and what follows on it is not recorded yet.
+    bool seen_before = index_of(history_, suspect_[0].key, 0) < history_.size();
+    story.kind = seen_before && !is_boundary(suspect_[0]) ? Story::Kind::kUnknown : Story::Kind::kInsertion;
+    if (story.kind == Story::Kind::kInsertion) story.added = {suspect_[0]};
+  }
+
+ private:
+  bool permutation(Story& story) const {
+    auto plain = [](const Edit& edit, bool possible) { return possible && edit.whole && edit.proof > edit.length; };
+    if (plain(deletion_, can_delete_) || plain(insertion_, can_insert_)) return false;
+    std::size_t n = permuted(suspect_, other_);
+    // Behind the stretch they have to agree again.
+    bool more_recorded = n < std::min(suspect_.size(), other_.size());
+    if (n <= 1 || (more_recorded && agreement(suspect_, n, other_, n) == 0)) return false;
+    story.kind = Story::Kind::kPermutation;
+    story.added = slice(suspect_, n);
+    story.left_out = slice(other_, n);
+    return true;
+  }
+
+  bool exchange(Story& story) const {
+    if (can_delete_ || other_.empty() || left_.round.size() > 1) return false;
+    if (!same_purpose_other_arguments(suspect_[0], other_[0])) return false;
+    story.kind = Story::Kind::kExchange;
+    return true;
+  }
+
+  // One more of the rounds that the others leave.
+  bool gone_on(Story& story) const {
+    if (can_insert_) return false;
+    Repetition gone_on = repetition_gone_on(suspect_, other_, history_);
+    if (!gone_on) return false;
+    story.kind = Story::Kind::kInsertion;
+    story.added = slice(suspect_, gone_on.round.size());
+    story.repetition = std::move(gone_on);
+    return true;
+  }
+
+  bool deletion(Story& story) const {
+    if (!can_delete_) return false;
+    Tokens cut = slice(ahead_, deletion_.length);
+    std::ptrdiff_t in_round = reductions(ahead_, period_of(ahead_));
+    story.leaves_out_all_reductions = in_round > 0 && reductions(cut, cut.size()) >= in_round;
+    if (can_insert_ && !better_than_insertion(story.leaves_out_all_reductions)) return false;
+    story.kind = Story::Kind::kDeletion;
+    story.repetition = fewer_;
+    story.leaves_out_another_backward = is_another_backward(cut, history_);
+    story.left_out = std::move(cut);
+    return true;
+  }
+
+  bool better_than_insertion(bool leaves_out_all_reductions) const {
+    // A forward pass repeated and a backward pass left out read alike in the calls; the second is what happens.
+    if (leaves_out_all_reductions && reductions(suspect_, insertion_.length) == 0) return true;
+    // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes no loop.
+    if (is_loop(fewer_) != is_loop(more_)) return is_loop(fewer_);
+    if (deletion_.to_the_end != insertion_.to_the_end) return deletion_.to_the_end;
+    return deletion_.length <= insertion_.length;
+  }
+
+  bool insertion(Story& story) const {
+    if (!can_insert_) return false;
+    story.kind = Story::Kind::kInsertion;
+    story.added = slice(suspect_, insertion_.length);
+    story.repetition = more_;
+    return true;
+  }
+
+  // It left the phase in which the others go on with modules.
+  bool left_phase(Story& story) const {
+    if (!is_boundary(suspect_[0]) || other_.empty() || other_[0].kind != Token::Kind::kModule) return false;
+    story.kind = Story::Kind::kDeletion;
+    for (const Token& token : other_) {
+      if (is_boundary(token)) break;
+      story.left_out.push_back(token);
+    }
+    if (!left_) story.repetition = repetition_of_edit(story.left_out, other_, history_, false);
+    return true;
+  }
+
+  bool left_rounds(Story& story) const {
+    if (!left_) return false;
+    bool goes_on = left_.told > left_.others;
+    story.kind = goes_on ? Story::Kind::kInsertion : Story::Kind::kDeletion;
+    (goes_on ? story.added : story.left_out) = slice(goes_on ? suspect_ : other_, left_.round.size());
+    return true;
+  }
+
+  const Tokens &suspect_, &other_, &history_;
+  Tokens ahead_;                       // of the others
+  Edit deletion_, insertion_;
+  Repetition fewer_, more_, left_;     // of the deletion, of the insertion, of neither
+  bool can_delete_ = false, can_insert_ = false;
+};
+
 }  // namespace
 
 bool follows_history(const Tokens& tokens, const Tokens& history) {
@@ -142,92 +262,7 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
   Passes passes = passes_at_end(history);
   story.forward_before = passes.forward;
   story.backward_before = passes.backward;
-
-  // How the others went on, and would have gone on.
-  Tokens ahead = other;
-  Tokens past = history;
-  past.insert(past.end(), other.begin(), other.end());
-  Tokens predicted = predict(past, kLookAhead);
-  ahead.insert(ahead.end(), predicted.begin(), predicted.end());
-
-  Repetition fewer, more;
-  Edit deletion = find_edit(ahead, suspect, other, history, false, fewer);
-  Edit insertion = find_edit(suspect, ahead, other, history, true, more);
-  bool can_delete = deletion.length < ahead.size(), can_insert = insertion.length < suspect.size();
-
-  auto plain = [](const Edit& edit, bool possible) { return possible && edit.whole && edit.proof > edit.length; };
-  std::size_t n = plain(deletion, can_delete) || plain(insertion, can_insert) ? 0 : permuted(suspect, other);
-  // Behind the stretch they have to agree again.
-  if (n < std::min(suspect.size(), other.size()) && agreement(suspect, n, other, n) == 0) n = 0;
-  if (n > 1) {
-    story.kind = Story::Kind::kPermutation;
-    story.added = slice(suspect, n);
-    story.left_out = slice(other, n);
-    return story;
-  }
-  Repetition left = can_delete || can_insert ? Repetition{} : repetition_left(suspect, other, history);
-  if (!can_delete && !other.empty() && left.round.size() < 2 && same_purpose_other_arguments(suspect[0], other[0])) {
-    story.kind = Story::Kind::kExchange;
-    return story;
-  }
-  if (!can_insert) {
-    if (Repetition gone_on = repetition_gone_on(suspect, other, history)) {
-      story.kind = Story::Kind::kInsertion;
-      story.added = slice(suspect, gone_on.round.size());
-      story.repetition = std::move(gone_on);
-      return story;
-    }
-  }
-  if (can_delete) {
-    Tokens cut = slice(ahead, deletion.length);
-    std::ptrdiff_t in_round = reductions(ahead, period_of(ahead));
-    story.leaves_out_all_reductions = in_round > 0 && reductions(cut, cut.size()) >= in_round;
-    // A forward pass repeated and a backward pass left out read alike in the calls; the second is what happens.
-    bool forward_again = story.leaves_out_all_reductions && can_insert && reductions(suspect, insertion.length) == 0;
-    bool shorter = !can_insert || deletion.length <= insertion.length;
-    if (can_insert && deletion.to_the_end != insertion.to_the_end) shorter = deletion.to_the_end;
-    // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes no loop.
-    if (can_insert && is_loop(fewer) != is_loop(more)) shorter = is_loop(fewer);
-    if (shorter || forward_again) {
-      story.kind = Story::Kind::kDeletion;
-      story.repetition = std::move(fewer);
-      story.left_out = std::move(cut);
-      story.leaves_out_another_backward = is_another_backward(story.left_out, history);
-      return story;
-    }
-  }
-  if (can_insert) {
-    story.kind = Story::Kind::kInsertion;
-    story.added = slice(suspect, insertion.length);
-    story.repetition = std::move(more);
-    return story;
-  }
-  story.repetition = std::move(left);
-  if (story.repetition.passes.forward > 0) {
-    story.forward_before = story.repetition.passes.forward;
-    story.backward_before = story.repetition.passes.backward;
-  }
-  // It left the phase in which the others go on with modules.
-  bool left_phase = is_boundary(suspect[0]) && !other.empty() && other[0].kind == Token::Kind::kModule;
-  if (left_phase) {
-    story.kind = Story::Kind::kDeletion;
-    for (const Token& token : other) {
-      if (is_boundary(token)) break;
-      story.left_out.push_back(token);
-    }
-    if (!story.repetition) story.repetition = repetition_of_edit(story.left_out, other, history, false);
-    return story;
-  }
-  if (story.repetition) {
-    bool goes_on = story.repetition.told > story.repetition.others;
-    story.kind = goes_on ? Story::Kind::kInsertion : Story::Kind::kDeletion;
-    (goes_on ? story.added : story.left_out) = slice(goes_on ? suspect : other, story.repetition.round.size());
-    return story;
-  }
-  // Never seen before, and what follows on it is not recorded yet.
-  bool seen_before = index_of(history, suspect[0].key, 0) < history.size();
-  story.kind = seen_before && !is_boundary(suspect[0]) ? Story::Kind::kUnknown : Story::Kind::kInsertion;
-  if (story.kind == Story::Kind::kInsertion) story.added = {suspect[0]};
+  Teller(suspect, other, history).tell(story);
   return story;
 }
 

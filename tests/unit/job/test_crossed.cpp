@@ -8,7 +8,9 @@ namespace {
 
 const std::string kOther = "call all_gather 100 bf16 site=\"t.py:1 main\"\n";
 
-std::string at(char line) { return std::string("call all_reduce 1 f32 sum site=\"m.py:") + std::to_string(line) + " f\"\n"; }
+std::string at(char line) {
+  return std::string("call all_reduce 1 f32 sum site=\"m.py:") + std::to_string(line) + " f\"\n";
+}
 
 // One step for each word: a gather, then a reduction from a line for each letter.
 std::string steps(const std::vector<std::string>& words, bool marked = true) {
@@ -48,7 +50,8 @@ std::optional<Shift> shift(const std::string& a, const std::string& b, const std
 }  // namespace
 
 TEST_CASE("two lines in another order from some step on are crossed", "[crossed]") {
-  auto found = crossing(steps({"ab", "ab", "ab", "ab"}), steps({"ab", "ab", "ba", "ba"}), steps({"ab", "ab", "ab", "ab"}));
+  auto found = crossing(steps({"ab", "ab", "ab", "ab"}), steps({"ab", "ab", "ba", "ba"}),
+                        steps({"ab", "ab", "ab", "ab"}));
   REQUIRE(found);
   CHECK(found->first == 8);
   CHECK(found->suspects == std::vector<Rank>{1});
@@ -69,8 +72,9 @@ TEST_CASE("three in a circle are crossed", "[crossed]") {
 }
 
 TEST_CASE("lines that stand for each other are healthy", "[crossed]") {
-  CHECK_FALSE(crossing(steps({"a", "a", "a"}), steps({"b", "b", "b"})));            // a root and its receivers
-  CHECK_FALSE(crossing(steps({"a", "b", "a", "b"}), steps({"b", "a", "b", "a"})));  // a dummy branch, in other steps
+  CHECK_FALSE(crossing(steps({"a", "a", "a"}), steps({"b", "b", "b"})));  // a root and its receivers
+  CHECK_FALSE(
+      crossing(steps({"a", "b", "a", "b"}), steps({"b", "a", "b", "a"})));  // a dummy branch, in other steps
   CHECK_FALSE(crossing(steps({"ab", "aa", "ab", "bb"}), steps({"ab", "ba", "ba", "ab"})));  // twice in a step
 }
 
@@ -88,7 +92,8 @@ TEST_CASE("without steps only runs of equal calls with others around them count"
 
 TEST_CASE("a call more in a row of equal calls shifts all that follow", "[crossed]") {
   std::string rounds = repeat(8, "abc");
-  auto found = shift(rounds + repeat(20, "abc"), rounds + "x" + repeat(20, "abc"), rounds + repeat(20, "abc"));
+  auto found =
+      shift(rounds + repeat(20, "abc"), rounds + "x" + repeat(20, "abc"), rounds + repeat(20, "abc"));
   REQUIRE(found);
   CHECK(found->first == 25);
   CHECK(found->by == 1);
@@ -103,7 +108,8 @@ TEST_CASE("a call more in a row of equal calls shifts all that follow", "[crosse
   CHECK_FALSE(found->ahead);
 }
 
-TEST_CASE("a dummy branch that happens to repeat another rank's choices a round later is not shifted", "[crossed]") {
+TEST_CASE("a dummy branch that happens to repeat another rank's choices a round later is not shifted",
+          "[crossed]") {
   std::string choices = "xyyxyxxyxyyxxyxyyxyxxyxyyxxy", a, b;
   for (std::size_t i = 1; i < choices.size(); ++i) {
     a += std::string(1, choices[i]) + "tuvw";

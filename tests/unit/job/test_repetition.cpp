@@ -50,7 +50,8 @@ TEST_CASE("the suspects may be those that go on", "[repetition]") {
   CHECK(story.repetition.others == 2);
 }
 
-TEST_CASE("a whole training step is no such loop: whoever leaves it makes a call of its own", "[repetition]") {
+TEST_CASE("a whole training step is no such loop: whoever leaves it makes a call of its own",
+          "[repetition]") {
   Story story = tell_story(tokens("x"), tokens("f"), tokens("fgGFSfgGFS"));
   CHECK_FALSE(story.repetition);
   CHECK(story.kind == Story::Kind::kInsertion);
