@@ -22,27 +22,6 @@ bool only_modules(const JobView& view, const Divergence& d, const job::Tokens& t
   return enters;
 }
 
-// Whether entering a module gathers its weights from all ranks: by what DeepSpeed said of itself, else by what was recorded.
-bool gathers_weights(const JobView& view, const Divergence& d) {
-  for (const job::RankView& rank : view.ranks) {
-    if (const std::string& stage = fact_of(view, rank, {"deepspeed.stage"}); !stage.empty()) return stage == "3";
-  }
-  if (!d.story.from_visits) return true;  // the calls that were left out or added are gathers (only_modules)
-  const job::RankView* witness = view.by_rank(d.witness);
-  if (!witness) return false;
-  const auto& visits = witness->records().visits;
-  for (std::uint64_t n = visits.first(); n < visits.end(); ++n) {
-    if (visits.at(n).kind == flight::VisitKind::kGather) return true;
-  }
-  const auto& calls = witness->records().calls;
-  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-    const job::Call& call = calls.at(n);
-    bool of_model = call.module || job::is_forward_phase(view.names().text(call.phase));
-    if (!call.torn && of_model && view.op_name(*witness, call) == "all_gather") return true;
-  }
-  return false;
-}
-
 // "Block" where the module was entered in Block.forward; the outermost module, named by its class, is left out: as a leaf it
 // would be gathered as a whole.
 std::string deciding_class(const JobView& view, const Divergence& d) {
@@ -79,7 +58,7 @@ void add_remedy(const JobView& view, const Divergence& d, Explanation& e) {
   e.fix = {"Run the module on every rank: where a rank has no input for it, run it on a dummy input and add `output.sum() * 0` to the "
            "loss (zero weight), so that its gathers and gradients take part.",
            "For experts and other data-dependent branches declare the module that holds the branch a leaf: "
-           "`deepspeed.utils.set_z3_leaf_modules(model, [" + (name.empty() ? "ItsClass" : name) + "])`, or `zero_optimization.leaf_module`.",
+           "`deepspeed.utils.set_z3_leaf_modules(model, [" + (name.empty() ? "<its class>" : name) + "])`, or `zero_optimization.leaf_module`.",
            decide};
 }
 
