@@ -12,7 +12,7 @@ bool is_main_stack(const job::RankView& rank, const job::Stack& stack) {
   return stack.tid == static_cast<std::uint32_t>(rank.records().pid);
 }
 
-void read_stacks(const JobView& view, const job::RankView& rank, double window, std::uint64_t since_ns, Progress& p) {
+void read_stacks(const JobView& view, const job::RankView& rank, double window, Progress& p) {
   const auto& stacks = rank.records().stacks;
   job::PlaceId newest = 0;
   for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
@@ -24,24 +24,32 @@ void read_stacks(const JobView& view, const job::RankView& rank, double window, 
       newest = place;
       p.innermost = view.names().place_text(place);
       for (const job::FrameName& frame : site.frames) {
-        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " + view.names().text(frame.function));
+        p.frames.push_back(view.names().text(frame.file) + ":" + std::to_string(frame.line) + " " +
+                           view.names().text(frame.function));
       }
       continue;
     }
-    if (view.ago(stack.time_ns) > window || stack.time_ns < since_ns) break;
-    if (newest && place && view.names().place_frame(place).function != view.names().place_frame(newest).function) p.stack_moved = true;
+    if (view.ago(stack.time_ns) > window) break;
+    if (newest && place &&
+        view.names().place_frame(place).function != view.names().place_frame(newest).function)
+      p.stack_moved = true;
   }
 }
 
-// The first sample of the window that was taken behind `since_ns`; where those cover too little of the time since then,
-// the one before them.
-const job::HostSample* oldest_sample(const std::vector<job::HostSample>& samples, double window, std::uint64_t since_ns) {
+// The first sample of the window that was taken behind `since_ns`; where those cover too little of the time
+// since then, the one before them.
+const job::HostSample* oldest_sample(const std::vector<job::HostSample>& samples, double window,
+                                     std::uint64_t since_ns) {
   if (samples.empty()) return nullptr;
   std::uint64_t newest_ns = samples.back().time_ns;
-  auto in_window = [&](const job::HostSample& sample) { return seconds_between(sample.time_ns, newest_ns) <= window * 1.1; };
-  auto first = std::find_if(samples.begin(), samples.end(),
-                            [&](const job::HostSample& sample) { return sample.time_ns >= since_ns && in_window(sample); });
-  bool covers = first != samples.end() && 2 * seconds_between(first->time_ns, newest_ns) >= std::min(window, seconds_between(since_ns, newest_ns));
+  auto in_window = [&](const job::HostSample& sample) {
+    return seconds_between(sample.time_ns, newest_ns) <= window * 1.1;
+  };
+  auto first = std::find_if(samples.begin(), samples.end(), [&](const job::HostSample& sample) {
+    return sample.time_ns >= since_ns && in_window(sample);
+  });
+  bool covers = first != samples.end() && 2 * seconds_between(first->time_ns, newest_ns) >=
+                                              std::min(window, seconds_between(since_ns, newest_ns));
   if (!covers && first != samples.begin() && in_window(*std::prev(first))) --first;
   return first == samples.end() ? nullptr : &*first;
 }
@@ -66,14 +74,17 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     p.known = true;
     p.window = static_cast<double>(newest.time_ns - oldest->time_ns) / 1e9;
     if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
-    if (oldest->read_bytes && newest.read_bytes) p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
-    if (oldest->written_bytes && newest.written_bytes) p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
-    auto running = std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
+    if (oldest->read_bytes && newest.read_bytes)
+      p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
+    if (oldest->written_bytes && newest.written_bytes)
+      p.written = static_cast<std::int64_t>(*newest.written_bytes - *oldest->written_bytes);
+    auto running =
+        std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
     p.runnable = 2 * running > &newest - oldest;
     p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
     if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
   }
-  read_stacks(view, rank, window, since_ns, p);
+  read_stacks(view, rank, since_ns ? std::min(window, view.ago(since_ns)) : window, p);
   return p;
 }
 
@@ -84,10 +95,12 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
     lines.push_back("CPU time and I/O of the process could not be read: whether it advances is not known");
   } else if (p.advances()) {
     std::string line = "it makes progress: CPU " + seconds_text(std::max(p.cpu_seconds, 0.0)) + in_window;
-    if (p.read >= 0) line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
+    if (p.read >= 0)
+      line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
     lines.push_back(line);
   } else {
-    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") + " s, no bytes of I/O read or written" + in_window +
+    lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") +
+                    " s, no bytes of I/O read or written" + in_window +
                     (p.sleeping_in.empty() ? "" : "; sleeping in " + p.sleeping_in));
   }
   if (!p.frames.empty()) {

@@ -65,7 +65,6 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
   *has_news = false;
   double now = job.journal.now_ns > job.journal.start_ns ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9 : 0;
   std::vector<Finding> current = std::move(analysis.findings);
-  for (Finding& f : current) f.found = now;
   for (const Finding& old : known_) {
     auto again = std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
     if (again != current.end()) {
@@ -82,9 +81,9 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     }
     current.push_back(std::move(ended));
   }
-  for (const Finding& f : current) {
+  for (Finding& f : current) {
     bool is_new = std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
-    if (is_new) *has_news = true;
+    if (is_new) *has_news = true, f.found = now;
   }
   link_later_endings(job, known_, current);
   put_in_order(current);
