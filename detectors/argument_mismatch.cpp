@@ -37,8 +37,8 @@ std::vector<std::string> fixes_for(const Divergence& d, const Differs& differs) 
   std::string look = "Look at what " + (all ? "the ranks" : job::ranks_text(d.suspects)) + (d.suspects.size() == 1 ? " passes" : " pass") + " there: ";
   if (differs.op) fixes.push_back("Make the same operation on every rank: look at the lines above for the condition that leads to another one.");
   if (differs.dtype) {
-    fixes.push_back(look + (all ? "the data types differ" : "its data type is another one") + ". Cast it to one type on all ranks before the collective (`tensor.to(torch.float32)`), and "
-                           "check that autocast, fp16 and bf16 are set alike.");
+    fixes.push_back(look + (all ? "the data types differ" : "its data type is another one") + ". Cast it to one type on all ranks before "
+                    "the collective (`tensor.to(torch.float32)`), and check that autocast, fp16 and bf16 are set alike.");
   }
   if (differs.count) {
     fixes.push_back(look + "the tensor comes from another part of the model or from uneven data (a media batch, another sequence length); " +

@@ -64,12 +64,14 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   }
   std::string modules = modules_text(view, anew ? story.expected : story.left_out);
   std::string entered = story.expected.empty() ? "" : place_text(view, story.expected[0]);
+  const bool gather = gathers_weights(view, d);
   e.summary = who(d) + " returned from the forward pass before " + modules + (entered.empty() ? "" : " (entered at " + entered + ")") +
-              (anew ? " and began another" : "") + step_text(d) + "; the others " + (gathers_weights(view, d) ? "gather " : "run ") + modules + " and all wait in " + call_at(d);
+              (anew ? " and began another" : "") + step_text(d) + "; the others " + (gather ? "gather " : "run ") + modules +
+              " and all wait in " + call_at(d);
   if (!anew) e.evidence.push_back("modules that " + who(d) + " did not reach: " + modules);
   e.fix = {
-      std::string(gathers_weights(view, d) ? "In ZeRO-3 every" : "Every") + " rank must run every module: do not `return` early from forward on some ranks; run the remaining modules "
-      "on a dummy input and multiply the result by 0.",
+      std::string(gather ? "In ZeRO-3 every" : "Every") + " rank must run every module: do not `return` early from forward on some ranks; run "
+      "the remaining modules on a dummy input and multiply the result by 0.",
       "If the early exit depends on data, all-reduce the decision so that all ranks take it together.",
   };
   return e;

@@ -1,7 +1,7 @@
 // interrupted: ranks that were asked to stop (Ctrl-C, scancel, pre-emption) with nothing wrong before.
 //
-// A launcher stops the rest when one rank fails: where a rank was not heard from, or ended without a record of how, it
-// may be the one that failed, and what was before is not known.
+// A launcher stops the rest when one rank fails: where a rank was not heard from, or ended without a record
+// of how, it may be the one that failed, and what was before is not known.
 #include <algorithm>
 
 #include "detectors/ended.h"
@@ -29,10 +29,12 @@ bool add_unknown(const JobView& view, const std::vector<Ended>& all, Finding& f)
   if (!unheard.empty()) {
     unknown = job::ranks_text(unheard) + (unheard.size() == 1 ? " was" : " were") + " not heard from";
     f.evidence.push_back("nothing was recorded of " + job::ranks_text(unheard) +
-                         ": a rank that fails before its first call of CUDA or NCCL, or whose flight file is lost, is not seen");
+                         ": a rank that fails before its first call of CUDA or NCCL, or whose flight file is "
+                         "lost, is not seen");
   }
   if (!unrecorded.empty()) {
-    unknown += (unknown.empty() ? "" : " and ") + std::string("it was not recorded how ") + job::ranks_text(unrecorded) + " ended";
+    unknown += (unknown.empty() ? "" : " and ") + std::string("it was not recorded how ") +
+               job::ranks_text(unrecorded) + " ended";
   }
   if (unknown.empty()) return false;
   std::vector<Rank> both = unheard;
@@ -40,7 +42,8 @@ bool add_unknown(const JobView& view, const std::vector<Ended>& all, Finding& f)
   std::sort(both.begin(), both.end());
   f.summary += "; " + unknown + ", so whether something was wrong before is not known";
   f.evidence.push_back("judged: a launcher that loses one rank stops the others the same way");
-  f.fix = {"Look at the output of " + job::ranks_text(both) + " and of the launcher first: if one of them failed, that is the cause."};
+  f.fix = {"Look at the output of " + job::ranks_text(both) +
+           " and of the launcher first: if one of them failed, that is the cause."};
   return true;
 }
 
@@ -65,8 +68,9 @@ void run(Work& work) {
   f.type = "interrupted";
   f.severity = Severity::kInfo;
   f.at = work.view.seconds(first_ns);
-  f.summary = (asked.empty() ? "" : "the job was stopped from outside: ") + job::ranks_text(stopped) + " ended " +
-              (asked.empty() ? "at once " : "") + "(" + (stopped.size() > 1 ? "the first " : "it ") + how + ")";
+  f.summary = (asked.empty() ? "" : "the job was stopped from outside: ") + job::ranks_text(stopped) +
+              " ended " + (asked.empty() ? "at once " : "") + "(" +
+              (stopped.size() > 1 ? "the first " : "it ") + how + ")";
   if (!asked.empty()) f.evidence = {"ended on request: " + job::ranks_text(asked)};
   bool unknown = add_unknown(work.view, all, f);
   if (!unknown) f.summary += "; nothing was wrong before";

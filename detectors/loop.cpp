@@ -16,8 +16,10 @@ struct Activity {
   bool operator<(const Activity& other) const {
     auto key = [](const job::FrameName& f) { return std::tuple(f.file, f.function, f.line); };
     auto less = [&](const job::FrameName& a, const job::FrameName& b) { return key(a) < key(b); };
-    if (std::tie(file, function) != std::tie(other.file, other.function)) return std::tie(file, function) < std::tie(other.file, other.function);
-    return std::lexicographical_compare(callers.begin(), callers.end(), other.callers.begin(), other.callers.end(), less);
+    if (std::tie(file, function) != std::tie(other.file, other.function))
+      return std::tie(file, function) < std::tie(other.file, other.function);
+    return std::lexicographical_compare(callers.begin(), callers.end(), other.callers.begin(),
+                                        other.callers.end(), less);
   }
 };
 
@@ -66,7 +68,8 @@ bool is_in_loop(const JobView& view, const job::RankView& rank, const job::Call&
     const std::int32_t line = site.frames[f].line;
     bool in_each = std::all_of(steps.begin(), steps.end(), [&](const Activities& activities) {
       auto at = activities.find(activity);
-      return at != activities.end() && at->second.first < at->second.last && at->second.first <= line && line <= at->second.last;
+      return at != activities.end() && at->second.first < at->second.last && at->second.first <= line &&
+             line <= at->second.last;
     });
     if (in_each) return true;
   }

@@ -17,7 +17,9 @@ struct Span {
   std::uint64_t from_ns = 0, to_ns = 0;
 };
 
-std::uint64_t time_of(const job::Token& token) { return token.call ? token.call->enter_ns : token.visit ? token.visit->time_ns : 0; }
+std::uint64_t time_of(const job::Token& token) {
+  return token.call ? token.call->enter_ns : token.visit ? token.visit->time_ns : 0;
+}
 
 std::optional<Span> span_of(const JobView& view, const Divergence& d, const job::RankView& rank) {
   Span span{0, view.now_ns()};
@@ -43,14 +45,17 @@ bool alike(const JobView& view, const job::Exception& a, const job::Exception& b
   return a.type == b.type && place(a) == place(b);
 }
 
-bool happened_elsewhere(const JobView& view, const Divergence& d, const job::RankView& suspect, const job::Exception& e, const Span& span) {
+bool happened_elsewhere(const JobView& view, const Divergence& d, const job::RankView& suspect,
+                        const job::Exception& e, const Span& span) {
   for (const job::RankView& rank : view.ranks) {
-    bool suspected = rank.rank == d.told_of || std::count(d.suspects.begin(), d.suspects.end(), rank.rank) > 0;
+    bool suspected =
+        rank.rank == d.told_of || std::count(d.suspects.begin(), d.suspects.end(), rank.rank) > 0;
     if (suspected && rank.rank != suspect.rank) continue;
     const auto& exceptions = rank.records().exceptions;
     for (std::uint64_t n = exceptions.first(); n < exceptions.end(); ++n) {
       const job::Exception& other = exceptions.at(n);
-      bool counts = rank.rank == suspect.rank ? other.time_ns < span.from_ns : other.step == e.step || other.step == job::kNoStep;
+      bool counts = rank.rank == suspect.rank ? other.time_ns < span.from_ns
+                                              : other.step == e.step || other.step == job::kNoStep;
       if (&other != &e && counts && alike(view, other, e)) return true;
     }
   }
@@ -68,7 +73,8 @@ std::uint64_t went_on_at(const job::RankView& rank, std::uint64_t after_ns) {
     const job::Visit& visit = visits.at(n);
     if (visit.torn) continue;
     if (visit.kind == VisitKind::kTeardown && visit.time_ns > after_ns) return at;
-    bool unwinds = visit.kind == VisitKind::kPhasePop || visit.kind == VisitKind::kModuleExit || visit.kind == VisitKind::kTraceMode;
+    bool unwinds = visit.kind == VisitKind::kPhasePop || visit.kind == VisitKind::kModuleExit ||
+                   visit.kind == VisitKind::kTraceMode;
     if (!unwinds) earlier(visit.time_ns);
   }
   const auto& calls = rank.records().calls;
@@ -106,7 +112,9 @@ std::optional<Raised> raised_before(const JobView& view, const Divergence& d) {
     const auto& exceptions = rank->records().exceptions;
     for (std::uint64_t n = exceptions.end(); n-- > exceptions.first();) {
       const job::Exception& e = exceptions.at(n);
-      if (e.time_ns < span->from_ns || e.time_ns > span->to_ns || happened_elsewhere(view, d, *rank, e, *span)) continue;
+      if (e.time_ns < span->from_ns || e.time_ns > span->to_ns ||
+          happened_elsewhere(view, d, *rank, e, *span))
+        continue;
       if (best && best->exception->time_ns >= e.time_ns) break;
       std::uint64_t next_ns = went_on_at(*rank, e.time_ns);
       best = {r, &e, next_ns != 0, next_ns ? static_cast<double>(next_ns - e.time_ns) / 1e9 : 0};
@@ -119,18 +127,24 @@ std::optional<Raised> raised_before(const JobView& view, const Divergence& d) {
 void tell_raised(const JobView& view, const Raised& raised, Explanation& explanation) {
   const job::Exception& e = *raised.exception;
   const std::string rank = "rank " + std::to_string(raised.rank), message = view.names().text(e.message);
-  explanation.summary = "after " + type_of(view, e) + (message.empty() ? "" : " (" + shortened(message) + ")") + place_of(view, e) +
+  explanation.summary = "after " + type_of(view, e) +
+                        (message.empty() ? "" : " (" + shortened(message) + ")") + place_of(view, e) +
                         (raised.caught ? ", which the program caught, " : ", ") + explanation.summary;
-  std::string line = rank + " raised " + type_of(view, e) + (message.empty() ? "" : ": " + message) + place_of(view, e);
+  std::string line =
+      rank + " raised " + type_of(view, e) + (message.empty() ? "" : ": " + message) + place_of(view, e);
   if (e.module) line += ", in module " + view.names().text(e.module);
   if (e.step != job::kNoStep) line += ", in step " + std::to_string(e.step);
-  line += raised.caught ? "; the program caught it, and the rank went on" + (raised.before < kAtOnce ? "" : " " + seconds_text(raised.before) + " later")
+  line += raised.caught ? "; the program caught it, and the rank went on" +
+                              (raised.before < kAtOnce ? "" : " " + seconds_text(raised.before) + " later")
                         : "; the rank has done nothing since that was recorded";
   explanation.evidence.insert(explanation.evidence.begin(), line);
-  const char* agree = raised.caught ? ", and do not swallow an exception on one rank only: re-raise it, or agree on it (every rank all-reduces a "
+  const char* agree = raised.caught ? ", and do not swallow an exception on one rank only: re-raise it, or "
+                                      "agree on it (every rank all-reduces a "
                                       "flag \"failed\", and all skip the batch, or stop, together)."
-                                    : ", and let an exception end the rank rather than handle it on one rank only: the others then end too.";
-  explanation.fix.insert(explanation.fix.begin(), "Mend what raises " + type_of(view, e) + " on " + rank + agree);
+                                    : ", and let an exception end the rank rather than handle it on one rank "
+                                      "only: the others then end too.";
+  explanation.fix.insert(explanation.fix.begin(),
+                         "Mend what raises " + type_of(view, e) + " on " + rank + agree);
 }
 
 }  // namespace dshang::detect
