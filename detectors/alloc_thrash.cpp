@@ -1,8 +1,8 @@
 // alloc-thrash: the allocator gives segments back to the device and takes them again, step after step.
 //
-// Each such call waits for the device and stops the rank; the others wait for it in the next collective.  Jobs that
-// allocate from CUDA's own pools (cudaMallocAsync) are not judged: there it costs nothing.  Where no steps are
-// announced, what happens in a second stands for a step.
+// Each such call waits for the device and stops the rank; the others wait for it in the next collective. Jobs
+// that allocate from CUDA's own pools (cudaMallocAsync) are not judged: there it costs nothing.  Where no
+// steps are announced, what happens in a second stands for a step.
 #include <algorithm>
 #include <cstdio>
 
@@ -14,24 +14,26 @@ namespace {
 
 using job::MemoryStep;
 
-constexpr std::uint64_t kPairs = 8;          // frees with as many allocations, in a step
-constexpr std::size_t kLookedAt = 16;        // steps
+constexpr std::uint64_t kPairs = 8;              // frees with as many allocations, in a step
+constexpr std::size_t kLookedAt = 16;            // steps
 constexpr std::size_t kSteps = 5, kSeconds = 3;  // of them in which it happens
 
 bool is_thrash(const MemoryStep& step) {
   std::uint64_t less = std::min(step.allocations, step.frees), more = std::max(step.allocations, step.frees);
-  return less >= kPairs && more <= 2 * less && step.peak[static_cast<std::size_t>(flight::MemoryKind::kPool)] == 0;
+  return less >= kPairs && more <= 2 * less &&
+         step.peak[static_cast<std::size_t>(flight::MemoryKind::kPool)] == 0;
 }
 
 struct Thrash {
-  std::size_t rank = 0;             // index into JobView::ranks
+  std::size_t rank = 0;  // index into JobView::ranks
   bool has_steps = false;
   std::size_t looked_at = 0;
   std::vector<const MemoryStep*> steps;  // in which it happened, newest first
-  std::uint64_t pairs() const {     // median
+  std::uint64_t pairs() const {          // median
     std::vector<std::uint64_t> counts;
     for (const MemoryStep* step : steps) counts.push_back(std::min(step->allocations, step->frees));
-    std::nth_element(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2), counts.end());
+    std::nth_element(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(counts.size() / 2),
+                     counts.end());
     return counts[counts.size() / 2];
   }
 };
@@ -41,7 +43,8 @@ Thrash look_at(const JobView& view, std::size_t r) {
   thrash.rank = r;
   const auto& records = view.ranks[r].records();
   thrash.has_steps = records.step != job::kNoStep;
-  for (std::uint64_t n = records.memory_steps.end(); n-- > records.memory_steps.first() && thrash.looked_at < kLookedAt;) {
+  for (std::uint64_t n = records.memory_steps.end();
+       n-- > records.memory_steps.first() && thrash.looked_at < kLookedAt;) {
     const MemoryStep& step = records.memory_steps.at(n);
     if (step.time_ns == 0 || (step.step != job::kNoStep) != thrash.has_steps) continue;
     ++thrash.looked_at;
@@ -60,22 +63,26 @@ std::string hundredths(double seconds) {
 
 // How late the rank was in the periods in which it happened.
 std::string lateness_text(const Lateness& lateness, const Thrash& thrash) {
+  const job::Member* member = lateness.comm ? lateness.comm->member_of(thrash.rank) : nullptr;
+  if (!member) return "";
+  auto index = static_cast<std::size_t>(member - lateness.comm->members.data());
   std::size_t last = 0, periods = 0;
   double least = 1e9, most = 0;
   for (const Period& period : lateness.periods) {
-    bool among = !thrash.has_steps || std::any_of(thrash.steps.begin(), thrash.steps.end(),
-                                                  [&](const MemoryStep* step) { return step->step == period.number; });
+    bool among =
+        !thrash.has_steps || std::any_of(thrash.steps.begin(), thrash.steps.end(),
+                                         [&](const MemoryStep* step) { return step->step == period.number; });
     if (!among) continue;
     ++periods;
-    if (latest(period, 0) != thrash.rank) continue;
+    if (latest(period, 0) != index) continue;
     ++last;
-    least = std::min(least, period.late[thrash.rank]);
-    most = std::max(most, period.late[thrash.rank]);
+    least = std::min(least, period.late[index]);
+    most = std::max(most, period.late[index]);
   }
   if (last == 0) return "";
   std::string unit = thrash.has_steps ? "steps" : "seconds";
-  return "it comes last in " + std::to_string(last) + " of " + std::to_string(periods) + " such " + unit + ", " + hundredths(least) + " to " +
-         hundredths(most) + " late; the others wait for it";
+  return "it comes last in " + std::to_string(last) + " of " + std::to_string(periods) + " such " + unit +
+         ", " + hundredths(least) + " to " + hundredths(most) + " late; the others wait for it";
 }
 
 std::string counts_of_others(const JobView& view, const std::vector<Rank>& suspects) {
@@ -87,10 +94,23 @@ std::string counts_of_others(const JobView& view, const std::vector<Rank>& suspe
     const auto& steps = rank.records().memory_steps;
     std::uint64_t from = steps.end() > steps.first() + kLookedAt ? steps.end() - kLookedAt : steps.first();
     for (std::uint64_t n = from; n < steps.end(); ++n) {
-      if (steps.at(n).step != job::kNoStep) most = std::max(most, std::min(steps.at(n).allocations, steps.at(n).frees));
+      if (steps.at(n).step != job::kNoStep)
+        most = std::max(most, std::min(steps.at(n).allocations, steps.at(n).frees));
     }
   }
   return any ? "the other ranks: at most " + std::to_string(most) + " in a step" : "";
+}
+
+// Of the communicator of this rank in which most was called; empty where none can be compared.
+Lateness busiest(const JobView& view, std::size_t rank) {
+  Lateness best;
+  std::size_t most = 0;
+  for (Lateness& one : lateness_of(view)) {
+    std::size_t calls = 0;
+    for (const Period& period : one.periods) calls += period.calls;
+    if (calls > most && one.comm->member_of(rank)) most = calls, best = std::move(one);
+  }
+  return best;
 }
 
 void run(Work& work) {
@@ -100,30 +120,39 @@ void run(Work& work) {
     if (Thrash thrash = look_at(view, r); is_enough(thrash)) found.push_back(std::move(thrash));
   }
   if (found.empty()) return;
-  Lateness lateness = lateness_of(view);
-  const Thrash& worst = *std::max_element(found.begin(), found.end(), [](const Thrash& a, const Thrash& b) { return a.pairs() < b.pairs(); });
+  const Thrash& worst = *std::max_element(
+      found.begin(), found.end(), [](const Thrash& a, const Thrash& b) { return a.pairs() < b.pairs(); });
+  Lateness lateness = busiest(view, worst.rank);
   Finding f;
   f.type = "alloc-thrash";
   f.severity = Severity::kWarning;
   for (const Thrash& thrash : found) f.suspects.push_back(view.ranks[thrash.rank].rank);
   std::string unit = worst.has_steps ? "step" : "second";
-  f.summary = job::ranks_text(f.suspects) + (f.suspects.size() == 1 ? " frees and re-allocates " : " free and re-allocate ") +
+  f.summary = job::ranks_text(f.suspects) +
+              (f.suspects.size() == 1 ? " frees and re-allocates " : " free and re-allocate ") +
               std::to_string(worst.pairs()) + " segments of device memory in each " + unit;
   if (worst.has_steps) f.step = worst.steps.back()->step;
-  if (std::string pace = pace_text(lateness); !pace.empty()) f.evidence.push_back("no hang: the job makes progress, " + pace);
+  if (std::string pace = pace_text(lateness); !pace.empty())
+    f.evidence.push_back("no hang: the job makes progress, " + pace);
   for (const Thrash& thrash : found) {
-    f.evidence.push_back("rank " + std::to_string(view.ranks[thrash.rank].rank) + ": " + std::to_string(thrash.pairs()) + " frees and allocations a " +
-                         unit + " in " + std::to_string(thrash.steps.size()) + " of the last " + std::to_string(thrash.looked_at));
+    f.evidence.push_back("rank " + std::to_string(view.ranks[thrash.rank].rank) + ": " +
+                         std::to_string(thrash.pairs()) + " frees and allocations a " + unit + " in " +
+                         std::to_string(thrash.steps.size()) + " of the last " +
+                         std::to_string(thrash.looked_at));
     if (std::string line = lateness_text(lateness, thrash); !line.empty()) f.evidence.push_back(line);
   }
-  if (std::string line = counts_of_others(view, f.suspects); worst.has_steps && !line.empty()) f.evidence.push_back(line);
+  if (std::string line = counts_of_others(view, f.suspects); worst.has_steps && !line.empty())
+    f.evidence.push_back(line);
   f.evidence.push_back("judged: at least " + std::to_string(kPairs) + " in a " + unit + ", in at least " +
                        std::to_string(worst.has_steps ? kSteps : kSeconds) + " of them");
-  f.fix = {"Leave headroom on the device (smaller micro-batch, shorter sequences, activation checkpointing, offload): near the limit the "
-           "allocator has to flush its cache to satisfy a request.",
-           "Do not call torch.cuda.empty_cache() in the loop; where a flush is needed, flush on all ranks in the same step "
-           "(`get_accelerator().empty_cache()`), so that they wait once and together.",
-           "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments that grow need not be given back."};
+  f.fix = {
+      "Leave headroom on the device (smaller micro-batch, shorter sequences, activation checkpointing, "
+      "offload): near the limit the "
+      "allocator has to flush its cache to satisfy a request.",
+      "Do not call torch.cuda.empty_cache() in the loop; where a flush is needed, flush on all ranks in the "
+      "same step "
+      "(`get_accelerator().empty_cache()`), so that they wait once and together.",
+      "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments that grow need not be given back."};
   f.at = view.seconds(worst.steps.back()->time_ns);
   work.findings.push_back(std::move(f));
 }

@@ -1,15 +1,16 @@
-// comm-init-stall: a communicator that only some ranks are creating or splitting; or ranks that wait in the rendezvous or
-// the store for one that has not come, before any communicator.
+// comm-init-stall: a communicator that only some ranks are creating or splitting.  (Ranks that wait for each
+// other before any communicator: rendezvous.cpp.)
 //
-// Who is missing follows from the size (a communicator of all ranks), from the parent of a split, or from a member whose
-// own creation failed.  Of other communicators the members that have not come are not recorded: they are known only
-// where an earlier communicator had the same members at the same positions.  Nothing rests on the absence of ranks that
-// were not heard from.
+// Who is missing follows from the size (a communicator of all ranks), from the parent of a split, or from a
+// member whose own creation failed.  Of other communicators the members that have not come are not recorded:
+// they are known only where an earlier communicator had the same members at the same positions.  Nothing
+// rests on the absence of ranks that were not heard from.
 #include <algorithm>
 #include <map>
 #include <set>
 
 #include "detectors/progress.h"
+#include "detectors/whereabouts.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -20,6 +21,8 @@ using flight::CommState;
 using job::Comm;
 using job::RankView;
 
+constexpr double kPatience =
+    2;  // stall thresholds for a creation in which nobody is missing: large jobs take their time
 constexpr double kAfterFailure = 2;  // seconds in which NCCL may tell the others that one has failed
 
 struct Creator {
@@ -53,13 +56,15 @@ struct Creation {
 // Splits and shrinks without regard to the colour: every member of the parent has to call.
 std::pair<std::uint64_t, std::uint64_t> key_of(const Comm& comm) {
   bool derived = comm.origin == CommOrigin::kSplit || comm.origin == CommOrigin::kShrink;
-  return derived ? std::make_pair(comm.parent, std::uint64_t{comm.ordinal} << 8 | static_cast<std::uint64_t>(comm.origin))
+  return derived ? std::make_pair(comm.parent,
+                                  std::uint64_t{comm.ordinal} << 8 | static_cast<std::uint64_t>(comm.origin))
                  : std::make_pair(comm.id, std::uint64_t{0});
 }
 
 // Inside now, or until its process was ended long after it had come.
 bool waited_in(const JobView& view, const RankView& rank, const Comm& comm) {
-  return rank.alive() || seconds_between(comm.begin_ns, rank.journal().death->time_ns) >= std::min(view.stall_after(), 2 * kAfterFailure);
+  return rank.alive() || seconds_between(comm.begin_ns, rank.journal().death->time_ns) >=
+                             std::min(view.stall_after(), 2 * kAfterFailure);
 }
 
 std::vector<Creation> unfinished(const JobView& view) {
@@ -70,7 +75,9 @@ std::vector<Creation> unfinished(const JobView& view) {
       Creation& creation = by_key[key_of(comm)];
       bool is_inside = comm.state == CommState::kCreating;
       if (is_inside && !waited_in(view, view.ranks[r], comm)) continue;  // it ended on the way: it is missing
-      auto& list = is_inside ? creation.inside : comm.state == CommState::kFailed ? creation.failed : creation.through;
+      auto& list = is_inside                          ? creation.inside
+                   : comm.state == CommState::kFailed ? creation.failed
+                                                      : creation.through;
       list.push_back({r, &comm});
     }
   }
@@ -84,12 +91,13 @@ std::vector<Creation> unfinished(const JobView& view) {
     }
     if (!creation.inside.empty()) found.push_back(std::move(creation));
   }
-  std::sort(found.begin(), found.end(), [](const Creation& a, const Creation& b) { return a.earliest_ns() < b.earliest_ns(); });
+  std::sort(found.begin(), found.end(),
+            [](const Creation& a, const Creation& b) { return a.earliest_ns() < b.earliest_ns(); });
   return found;
 }
 
-// Ranks that have to take part and have not called, as indices; absent where it is not known who they are or one of them
-// was not heard from.
+// Ranks that have to take part and have not called, as indices; absent where it is not known who they are or
+// one of them was not heard from.
 std::optional<std::vector<std::size_t>> not_there(const JobView& view, const Creation& creation) {
   std::vector<std::size_t> members;
   if (creation.is_split()) {
@@ -118,45 +126,12 @@ std::optional<std::vector<std::size_t>> not_there(const JobView& view, const Cre
   return missing;
 }
 
-std::string place(const JobView& view, job::SiteId site) {
-  std::string at = site ? view.names().place_text(view.names().place_of(site)) : "";
-  return at.empty() ? "" : " at " + at;
-}
-
-const job::Call* oldest_outstanding(const RankView& rank) {
-  const auto& calls = rank.records().calls;
-  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-    if (!calls.at(n).torn && job::waits_in(rank, calls.at(n))) return &calls.at(n);
-  }
-  return nullptr;
-}
-
-std::string waits_in_text(const JobView& view, std::size_t r, const job::Call& call) {
-  const RankView& rank = view.ranks[r];
-  const auto& comms = rank.records().comms;
-  const job::CommView* comm = call.comm < comms.size() ? view.by_id(comms[call.comm].id) : nullptr;
-  return "waits in call " + std::to_string(call.number) + " of " + (comm ? comm->name : std::string("another communicator")) + " (" +
-         view.op_name(rank, call) + place(view, call.site) + ")";
-}
-
-// Where a rank is that has not come.
-std::string whereabouts(const JobView& view, std::size_t r) {
-  const RankView& rank = view.ranks[r];
-  if (const job::Call* call = oldest_outstanding(rank)) return waits_in_text(view, r, *call);
-  if (!rank.alive() && lasted(view, rank, last_activity(view, rank)) < view.stall_after()) return "has ended";
-  if (job::creating_since(rank)) return "is creating another communicator";
-  Progress p = progress_of(view, rank, view.stall_after());
-  std::string text = "is on the host";
-  if (!p.innermost.empty()) text += " in " + p.innermost;
-  if (p.known) text += p.advances() ? " and makes progress" : " and makes no progress";
-  return text;
-}
-
 std::string name_of(const JobView& view, const Creation& creation) {
   const Comm& comm = creation.any();
   if (creation.is_split()) {
     const job::CommView* parent = view.by_id(comm.parent);
-    return "split " + std::to_string(comm.ordinal) + " of " + (parent ? parent->name : std::string("its parent"));
+    return "split " + std::to_string(comm.ordinal) + " of " +
+           (parent ? parent->name : std::string("its parent"));
   }
   if (const job::CommView* known = view.by_id(comm.id)) return "communicator " + known->name;
   return "a communicator of " + std::to_string(comm.size);
@@ -164,10 +139,14 @@ std::string name_of(const JobView& view, const Creation& creation) {
 
 const char* function_of(const Creation& creation) {
   switch (creation.any().origin) {
-    case CommOrigin::kSplit: return "ncclCommSplit";
-    case CommOrigin::kShrink: return "ncclCommShrink";
-    case CommOrigin::kGrow: return "ncclCommGrow";
-    default: return "ncclCommInitRank";
+    case CommOrigin::kSplit:
+      return "ncclCommSplit";
+    case CommOrigin::kShrink:
+      return "ncclCommShrink";
+    case CommOrigin::kGrow:
+      return "ncclCommGrow";
+    default:
+      return "ncclCommInitRank";
   }
 }
 
@@ -188,36 +167,46 @@ void add_sides(const JobView& view, const Creation& creation, Finding& f) {
     }
     std::int64_t step = view.ranks[one.rank].records().step;
     if (step != job::kNoStep) side.step = step;
-    auto same = std::find_if(f.sides.begin(), f.sides.end(),
-                             [&](const job::Side& s) { return s.site == side.site && s.user_site == side.user_site && s.step == side.step; });
+    auto same = std::find_if(f.sides.begin(), f.sides.end(), [&](const job::Side& s) {
+      return s.site == side.site && s.user_site == side.user_site && s.step == side.step;
+    });
     if (same == f.sides.end()) f.sides.push_back(side), same = f.sides.end() - 1;
     same->ranks.push_back(view.ranks[one.rank].rank);
   }
 }
 
 std::string memory_text(const Comm& comm) {
-  return comm.free_before == flight::kUnknownBytes ? "" : " with " + bytes_text(comm.free_before) + " of device memory free";
+  return comm.free_before == flight::kUnknownBytes
+             ? ""
+             : " with " + bytes_text(comm.free_before) + " of device memory free";
 }
 
 // Who waits where, and who is missing.
-void tell(const JobView& view, const Creation& creation, const std::vector<std::size_t>& missing, Finding& f) {
+void tell(const JobView& view, const Creation& creation, const std::vector<std::size_t>& missing,
+          Finding& f) {
   f.waiting = ranks_of(view, creation.inside);
   std::string waited = seconds_text(view.ago(creation.earliest_ns()));
-  f.summary = wait_text(f.waiting) + " in the creation of " + name_of(view, creation) + " for " + waited + "; ";
-  f.evidence.push_back(wait_text(f.waiting) + " inside " + function_of(creation) + place(view, creation.any().site) + " for " + waited);
+  f.summary =
+      wait_text(f.waiting) + " in the creation of " + name_of(view, creation) + " for " + waited + "; ";
+  f.evidence.push_back(wait_text(f.waiting) + " inside " + function_of(creation) +
+                       place(view, creation.any().site) + " for " + waited);
   for (const Creator& one : creation.failed) {
     f.suspects.push_back(view.ranks[one.rank].rank);
-    std::string line = "rank " + std::to_string(f.suspects.back()) + "'s own creation" + place(view, one.comm->site) + " failed" + memory_text(*one.comm);
-    if (const job::Call* call = oldest_outstanding(view.ranks[one.rank])) line += "; it went on and " + waits_in_text(view, one.rank, *call);
+    std::string line = "rank " + std::to_string(f.suspects.back()) + "'s own creation" +
+                       place(view, one.comm->site) + " failed" + memory_text(*one.comm);
+    if (const job::Call* call = oldest_outstanding(view.ranks[one.rank]))
+      line += "; it went on and " + waits_in_text(view, one.rank, *call);
     f.evidence.push_back(line);
   }
   if (!creation.failed.empty()) {
-    f.summary += "on " + job::ranks_text(f.suspects) + " it failed" + memory_text(*creation.failed[0].comm) + ", and it cannot come any more";
+    f.summary += "on " + job::ranks_text(f.suspects) + " it failed" + memory_text(*creation.failed[0].comm) +
+                 ", and it cannot come any more";
     return;
   }
   for (std::size_t rank : missing) {
     f.suspects.push_back(view.ranks[rank].rank);
-    f.evidence.push_back("rank " + std::to_string(f.suspects.back()) + " has not called it and " + whereabouts(view, rank));
+    f.evidence.push_back("rank " + std::to_string(f.suspects.back()) + " has not called it and " +
+                         whereabouts(view, rank));
   }
   f.summary += job::ranks_text(f.suspects) + (f.suspects.size() == 1 ? " has" : " have") + " not called it";
   if (missing.size() == 1) f.summary += " and " + whereabouts(view, missing[0]);
@@ -225,17 +214,24 @@ void tell(const JobView& view, const Creation& creation, const std::vector<std::
 
 std::vector<std::string> fixes(const Creation& creation) {
   if (!creation.failed.empty()) {
-    return {"Create all communicators early, before the memory peak: call `new_group` for every group at the start and warm each up with one "
-            "small collective, since NCCL takes its memory at the first use.",
-            "Leave headroom for NCCL's buffers on every rank (smaller batch, `torch.cuda.empty_cache()` before the creation), and do not "
-            "swallow the error: a rank whose communicator failed must end, so that the others are told."};
+    return {
+        "Create all communicators early, before the memory peak: call `new_group` for every group at the "
+        "start and warm each up with one "
+        "small collective, since NCCL takes its memory at the first use.",
+        "Leave headroom for NCCL's buffers on every rank (smaller batch, `torch.cuda.empty_cache()` before "
+        "the creation), and do not "
+        "swallow the error: a rank whose communicator failed must end, so that the others are told."};
   }
   if (creation.is_split()) {
-    return {"Every member of the parent has to call the split, also those that take no part (no colour).",
-            "Do not put `new_group`, `split_group` or a lazily created mesh under a condition on rank or data."};
+    return {
+        "Every member of the parent has to call the split, also those that take no part (no colour).",
+        "Do not put `new_group`, `split_group` or a lazily created mesh under a condition on rank or data."};
   }
-  return {"All ranks have to call `new_group` for every group, in the same order and with the same lists, also ranks that are no members.",
-          "Where a group is created at its first use, use it on all members at the same place, or create it early."};
+  return {
+      "All ranks have to call `new_group` for every group, in the same order and with the same lists, also "
+      "ranks that are no members.",
+      "Where a group is created at its first use, use it on all members at the same place, or create it "
+      "early."};
 }
 
 bool is_advancing(const JobView& view, const std::vector<std::size_t>& missing) {
@@ -249,8 +245,9 @@ bool is_advancing(const JobView& view, const std::vector<std::size_t>& missing) 
 void explain(Work& work, const Finding& f) {
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
     const Divergence& d = work.divergences[i];
-    bool all = !d.missing.empty() && std::all_of(d.missing.begin(), d.missing.end(),
-                                                 [&](Rank rank) { return std::count(f.waiting.begin(), f.waiting.end(), rank) > 0; });
+    bool all = !d.missing.empty() && std::all_of(d.missing.begin(), d.missing.end(), [&](Rank rank) {
+      return std::count(f.waiting.begin(), f.waiting.end(), rank) > 0;
+    });
     if (d.visible.kind == job::Visible::Kind::kMissing && all) work.explained[i] = true;
   }
 }
@@ -260,14 +257,41 @@ bool follows_from_mismatch(const Work& work, const std::vector<Rank>& suspects) 
   return std::any_of(work.divergences.begin(), work.divergences.end(), [&](const Divergence& d) {
     if (d.visible.kind != job::Visible::Kind::kArguments) return false;
     std::vector<Rank> ranks = d.comm->ranks();
-    return std::any_of(suspects.begin(), suspects.end(), [&](Rank rank) { return std::count(ranks.begin(), ranks.end(), rank) > 0; });
+    return std::any_of(suspects.begin(), suspects.end(),
+                       [&](Rank rank) { return std::count(ranks.begin(), ranks.end(), rank) > 0; });
   });
+}
+
+// Everybody has come and it does not end: unknown-hang, since nothing recorded says why.
+void look_at_complete(Work& work, const Creation& creation) {
+  const JobView& view = work.view;
+  if (!creation.failed.empty() || !creation.through.empty() || creation.inside.size() < 2) return;
+  if (view.ago(creation.latest_ns()) < kPatience * view.stall_after()) return;
+  Finding f;
+  f.type = "unknown-hang";
+  f.severity = Severity::kWarning;
+  f.waiting = f.comm_ranks = ranks_of(view, creation.inside);
+  f.comm = name_of(view, creation);
+  std::string waited = seconds_text(view.ago(creation.latest_ns()));
+  f.summary = "all " + std::to_string(creation.inside.size()) + " ranks have been inside " +
+              function_of(creation) + place(view, creation.any().site) + " for " + waited +
+              ", and it does not end";
+  f.evidence = {"nobody is missing: they do not reach each other, or one does not answer",
+                "judged by twice the stall threshold of " + seconds_text(view.stall_after())};
+  f.fix = {
+      "Run it once with NCCL_DEBUG=INFO and look at which interface and which peers NCCL uses on each rank "
+      "(NCCL_SOCKET_IFNAME, "
+      "a port that is closed between nodes, unlike versions of NCCL)."};
+  add_sides(view, creation, f);
+  f.at = view.seconds(creation.latest_ns());
+  work.findings.push_back(std::move(f));
 }
 
 bool look_at(Work& work, const Creation& creation) {
   const JobView& view = work.view;
   if (creation.inside.empty()) return false;
   std::optional<std::vector<std::size_t>> missing = not_there(view, creation);
+  if (creation.failed.empty() && missing && missing->empty()) look_at_complete(work, creation);
   if (creation.failed.empty() && (!missing || missing->empty())) return false;
   double waited = view.ago(creation.latest_ns());
   bool failed = !creation.failed.empty();
@@ -282,11 +306,14 @@ bool look_at(Work& work, const Creation& creation) {
   tell(view, creation, missing.value_or(std::vector<std::size_t>()), f);
   if (follows_from_mismatch(work, f.suspects)) return false;
   bool advances = !failed && is_advancing(view, *missing);
-  f.severity = !advances ? Severity::kHang : waited >= 10 * view.stall_after() ? Severity::kWarning : Severity::kInfo;
+  f.severity = !advances                           ? Severity::kHang
+               : waited >= 10 * view.stall_after() ? Severity::kWarning
+                                                   : Severity::kInfo;
   f.class_certainty = Certainty::kProven;
   if (failed) {
     f.certainty = Certainty::kProven;
-    f.evidence.push_back("the others are still inside " + seconds_text(kAfterFailure) + " after the failure: NCCL has not told them");
+    f.evidence.push_back("the others are still inside " + seconds_text(kAfterFailure) +
+                         " after the failure: NCCL has not told them");
   } else {
     f.evidence.push_back(threshold_text(view));
   }
@@ -305,82 +332,10 @@ bool look_at(Work& work, const Creation& creation) {
   return true;
 }
 
-// ---- before any communicator -------------------------------------------------------------------------------------
-
-bool ends_with(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
-}
-
-// torch's own code that meets the other ranks through the store (file names of torch 1.13 to 2.14).
-bool is_rendezvous(const JobView& view, const job::Site& site) {
-  return std::any_of(site.frames.begin(), site.frames.end(), [&](const job::FrameName& frame) {
-    const std::string& file = view.names().text(frame.file);
-    const std::string& function = view.names().text(frame.function);
-    if (ends_with(file, "distributed/rendezvous.py")) return true;
-    return ends_with(file, "distributed/distributed_c10d.py") &&
-           (function == "init_process_group" || function == "_store_based_barrier" || function == "_new_process_group_helper");
-  });
-}
-
-const job::Site* newest_stack(const JobView& view, const RankView& rank) {
-  const auto& stacks = rank.records().stacks;
-  for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
-    const job::Stack& stack = stacks.at(n);
-    if (stack.tid == static_cast<std::uint32_t>(rank.records().pid) && stack.site) return &view.names().site(stack.site);
-  }
-  return nullptr;
-}
-
-void look_before_any(Work& work) {
-  const JobView& view = work.view;
-  if (view.world_size < 2 || !view.comms.empty() || view.ranks.empty()) return;
-  std::vector<const RankView*> waiting, others;
-  std::uint64_t latest = 0;
-  for (const RankView& rank : view.ranks) {
-    if (!rank.alive() || !rank.records().comms.empty()) return;
-    latest = std::max(latest, rank.records().start_ns);
-  }
-  if (view.ago(latest) < view.stall_after() / 2) return;
-  std::string at;
-  for (const RankView& rank : view.ranks) {
-    work.wants_stacks.push_back(rank.index);
-    const job::Site* stack = newest_stack(view, rank);
-    bool waits = stack && is_rendezvous(view, *stack);
-    (waits ? waiting : others).push_back(&rank);
-    if (waits && at.empty() && stack->user_place) at = view.names().place_text(stack->user_place);
-  }
-  if (waiting.empty() || view.ago(latest) < view.stall_after()) return;
-  Finding f;
-  f.type = "comm-init-stall";
-  for (const RankView* rank : waiting) f.waiting.push_back(rank->rank);
-  for (const RankView* rank : others) f.suspects.push_back(rank->rank);
-  std::int32_t unheard = view.world_size - static_cast<std::int32_t>(view.ranks.size());
-  bool advances = std::any_of(others.begin(), others.end(),
-                              [&](const RankView* rank) { return progress_of(view, *rank, view.stall_after()).advances(); });
-  f.severity = advances ? Severity::kInfo : others.empty() ? Severity::kWarning : Severity::kHang;
-  f.summary = wait_text(f.waiting) + " in the rendezvous for " + seconds_text(view.ago(latest)) + (at.empty() ? "" : " at " + at) +
-              ", before any communicator; ";
-  if (!others.empty()) {
-    f.summary += job::ranks_text(f.suspects) + (others.size() == 1 ? " has" : " have") + " not come";
-    for (const RankView* rank : others) {
-      f.evidence.push_back("rank " + std::to_string(rank->rank) + " " + whereabouts(view, static_cast<std::size_t>(rank - view.ranks.data())));
-    }
-  } else {
-    f.summary += unheard > 0 ? "of the " + std::to_string(view.world_size) + " ranks " + std::to_string(unheard) + " were not heard from"
-                             : "all ranks were heard from";
-  }
-  f.evidence.push_back(threshold_text(view));
-  f.fix = {"Look at the rank that has not come: it may have failed at start, wait for a lock or download, or run on another node.",
-           "Check that all ranks have the same MASTER_ADDR, MASTER_PORT and WORLD_SIZE, and reach that port."};
-  f.at = view.seconds(latest);
-  work.findings.push_back(std::move(f));
-}
-
 void run(Work& work) {
   for (const Creation& creation : unfinished(work.view)) {
     if (look_at(work, creation)) return;  // others that are stuck follow from it
   }
-  look_before_any(work);
 }
 
 }  // namespace

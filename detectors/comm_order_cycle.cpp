@@ -1,8 +1,9 @@
 // comm-order-cycle: ranks wait for each other across communicators.
 //
-// Proven, without a threshold, where the calls are queued behind each other on one stream, or where the host is inside a
-// call of NCCL.  Where a rank has queued one call and not made the next, its host is taken to wait for the first when it
-// is inside a function of CUDA that waits for the GPU, or when nothing was recorded of it for a stall threshold: judged.  Whether two calls were exchanged or one was left out cannot
+// Proven, without a threshold, where the calls are queued behind each other on one stream, or where the host
+// is inside a call of NCCL.  Where a rank has queued one call and not made the next, its host is taken to
+// wait for the first when it is inside a function of CUDA that waits for the GPU, or when nothing was
+// recorded of it for a stall threshold: judged.  Whether two calls were exchanged or one was left out cannot
 // always be told: then the explanation is judged.
 #include <algorithm>
 #include <map>
@@ -19,8 +20,9 @@ using job::Call;
 std::vector<Rank> minority(const std::vector<Wait>& stuck) {
   std::map<std::pair<const job::CommView*, std::uint64_t>, std::vector<Rank>> by_call;
   for (const Wait& wait : stuck) by_call[{wait.comm, wait.call->number}].push_back(wait.member->rank);
-  auto largest = std::max_element(by_call.begin(), by_call.end(),
-                                  [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  auto largest = std::max_element(by_call.begin(), by_call.end(), [](const auto& a, const auto& b) {
+    return a.second.size() < b.second.size();
+  });
   std::vector<Rank> rest;
   if (largest == by_call.end() || 2 * largest->second.size() <= stuck.size()) return rest;
   for (const auto& [call, ranks] : by_call) {
@@ -30,12 +32,14 @@ std::vector<Rank> minority(const std::vector<Wait>& stuck) {
   return rest;
 }
 
-// In how many earlier steps the rank called the communicator `now_first` before `now_second`, and the other way round.
+// In how many earlier steps the rank called the communicator `now_first` before `now_second`, and the other
+// way round.
 struct Order {
   int as_now = 0, otherwise = 0;
 };
 
-Order earlier_order(const job::RankRecords& records, std::uint32_t now_first, std::uint32_t now_second, std::int64_t before_step) {
+Order earlier_order(const job::RankRecords& records, std::uint32_t now_first, std::uint32_t now_second,
+                    std::int64_t before_step) {
   Order order;
   std::int64_t step = job::kNoStep;
   constexpr std::uint32_t kBoth = UINT32_MAX;
@@ -59,8 +63,8 @@ std::string seconds_ago(const JobView& view, const Wait& wait) { return seconds_
 
 // How the wait of one rank holds up the rank before it in the ring.
 std::string link_text(const JobView& view, const Wait& wait, const Wait& next) {
-  std::string text = wait_text(view, wait) + " (" + call_details(view, wait) + ") for " + seconds_ago(view, wait) + "; rank " +
-                     std::to_string(wait.other->rank);
+  std::string text = wait_text(view, wait) + " (" + call_details(view, wait) + ") for " +
+                     seconds_ago(view, wait) + "; rank " + std::to_string(wait.other->rank);
   if (wait.group_open) return text + " has made it in a group that it has not closed";
   if (wait.behind) return text + " has queued it on the same stream behind " + place_of(view, next);
   return text + " has not made it: it waits in " + place_of(view, next);
@@ -78,10 +82,12 @@ std::vector<std::string> departures(const JobView& view, const std::vector<Wait>
     const Wait& before = ring[(i + ring.size() - 1) % ring.size()];  // waits for this rank, in `before.comm`
     const job::Member* in_other = before.comm->member_of(mine.member->process);
     if (!in_other || mine.call->step == job::kNoStep || before.comm == mine.comm) continue;
-    Order order = earlier_order(view.ranks[mine.member->process].records(), mine.member->comm_index, in_other->comm_index, mine.call->step);
+    Order order = earlier_order(view.ranks[mine.member->process].records(), mine.member->comm_index,
+                                in_other->comm_index, mine.call->step);
     if (order.otherwise < 2 || order.as_now >= order.otherwise) continue;
-    lines.push_back("rank " + std::to_string(mine.member->rank) + " now calls " + mine.comm->name + " before " + before.comm->name +
-                    "; in its earlier steps it called " + before.comm->name + " first");
+    lines.push_back("rank " + std::to_string(mine.member->rank) + " now calls " + mine.comm->name +
+                    " before " + before.comm->name + "; in its earlier steps it called " + before.comm->name +
+                    " first");
   }
   return lines;
 }
@@ -93,7 +99,8 @@ std::vector<std::string> communicators(const JobView& view, const std::vector<Wa
     const job::Comm& comm = view.ranks[wait.member->process].records().comms[wait.member->comm_index];
     std::string at = comm.site ? view.names().place_text(view.names().place_of(comm.site)) : "";
     if (at.empty()) continue;
-    std::string line = wait.comm->name + " (" + job::ranks_text(wait.comm->ranks()) + ") was created at " + at;
+    std::string line =
+        wait.comm->name + " (" + job::ranks_text(wait.comm->ranks()) + ") was created at " + at;
     if (!std::count(lines.begin(), lines.end(), line)) lines.push_back(std::move(line));
   }
   return lines;
@@ -105,17 +112,24 @@ std::vector<std::string> fixes(const JobView& view, const std::vector<Wait>& rin
     if (names.find(wait.comm->name) == names.npos) names += (names.empty() ? "" : ", ") + wait.comm->name;
   }
   std::vector<std::string> lines = {
-      "Make the calls of the communicators " + names + " in the same order on all ranks: an order that depends on rank, data or a "
-      "thread's timing (hooks of the backward pass, side streams, a set) is what crosses them.",
+      "Make the calls of the communicators " + names +
+          " in the same order on all ranks: an order that depends on rank, data or a "
+          "thread's timing (hooks of the backward pass, side streams, a set) is what crosses them.",
   };
   if (queued) {
-    lines.push_back("Calls queued on one stream run one after the other. Put each communicator on a stream of its own, or put the calls "
-                    "into one group (ncclGroupStart, ncclGroupEnd), which issues them together.");
+    lines.push_back(
+        "Calls queued on one stream run one after the other. Put each communicator on a stream of its own, "
+        "or put the calls "
+        "into one group (ncclGroupStart, ncclGroupEnd), which issues them together.");
   } else {
-    lines.push_back("Each rank waits on the host for its first call before it makes the second. Where the order cannot be made the same, "
-                    "queue both on separate streams and wait afterwards, or put them into one group (ncclGroupStart, ncclGroupEnd).");
+    lines.push_back(
+        "Each rank waits on the host for its first call before it makes the second. Where the order cannot "
+        "be made the same, "
+        "queue both on separate streams and wait afterwards, or put them into one group (ncclGroupStart, "
+        "ncclGroupEnd).");
   }
-  if (std::any_of(ring.begin(), ring.end(), [&](const Wait& wait) { return is_point_to_point(view, wait); })) {
+  if (std::any_of(ring.begin(), ring.end(),
+                  [&](const Wait& wait) { return is_point_to_point(view, wait); })) {
     lines.push_back("Put sends and receives that belong together into one group (`batch_isend_irecv`).");
   }
   return lines;
@@ -126,8 +140,8 @@ void add_sides(const JobView& view, const std::vector<Wait>& stuck, Finding& f) 
     job::Side side = job::side_of(view, *wait.member, *wait.call);
     side.ranks = {wait.member->rank};
     auto same = std::find_if(f.sides.begin(), f.sides.end(), [&](const job::Side& s) {
-      return s.op == side.op && s.count == side.count && s.dtype == side.dtype && s.site == side.site && s.module == side.module &&
-             s.phase == side.phase && s.step == side.step && s.peer == side.peer;
+      return s.op == side.op && s.count == side.count && s.dtype == side.dtype && s.site == side.site &&
+             s.module == side.module && s.phase == side.phase && s.step == side.step && s.peer == side.peer;
     });
     if (same == f.sides.end()) {
       f.sides.push_back(std::move(side));
@@ -137,7 +151,8 @@ void add_sides(const JobView& view, const std::vector<Wait>& stuck, Finding& f) 
   }
 }
 
-Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const std::vector<Wait>& stuck, WaitGraph::Hosts hosts) {
+Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const std::vector<Wait>& stuck,
+                     WaitGraph::Hosts hosts) {
   Finding f;
   f.type = "comm-order-cycle";
   f.severity = Severity::kHang;
@@ -148,7 +163,8 @@ Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const s
   f.call = first.call->number;
   f.suspects = minority(stuck);
   for (const Wait& wait : stuck) {
-    if (!std::count(f.suspects.begin(), f.suspects.end(), wait.member->rank)) f.waiting.push_back(wait.member->rank);
+    if (!std::count(f.suspects.begin(), f.suspects.end(), wait.member->rank))
+      f.waiting.push_back(wait.member->rank);
   }
   if (first.call->step != job::kNoStep) f.step = first.call->step;
   add_sides(view, stuck, f);
@@ -186,19 +202,22 @@ bool crosses_communicators(const std::vector<Wait>& ring) {
 void run(Work& work) {
   const JobView& view = work.view;
   for (const Finding& f : work.findings) {
-    if (f.severity == Severity::kHang) return;  // what parted first, or a creation that some miss, is the cause
+    if (f.severity == Severity::kHang)
+      return;  // what parted first, or a creation that some miss, is the cause
   }
-  for (WaitGraph::Hosts hosts : {WaitGraph::Hosts::kInNccl, WaitGraph::Hosts::kInCuda, WaitGraph::Hosts::kQuiet}) {
+  for (WaitGraph::Hosts hosts :
+       {WaitGraph::Hosts::kInNccl, WaitGraph::Hosts::kInCuda, WaitGraph::Hosts::kQuiet}) {
     WaitGraph graph(view, hosts);
     std::vector<Wait> ring = graph.cycle();
     if (ring.empty() || !crosses_communicators(ring)) continue;
-    if (stood(view, ring) < view.params().settle) return;
+    if (stood(view, ring) < kSyncSeconds) return;
     work.findings.push_back(make_finding(view, ring, graph.stuck(), hosts));
     std::vector<Rank> ranks;
     for (const Wait& wait : graph.stuck()) ranks.push_back(wait.member->rank);
     for (std::size_t i = 0; i < work.divergences.size(); ++i) {
       const Divergence& d = work.divergences[i];
-      bool concerned = std::any_of(d.missing.begin(), d.missing.end(), [&](Rank rank) { return std::count(ranks.begin(), ranks.end(), rank); });
+      bool concerned = std::any_of(d.missing.begin(), d.missing.end(),
+                                   [&](Rank rank) { return std::count(ranks.begin(), ranks.end(), rank); });
       if (concerned) work.explained[i] = true;
     }
     return;

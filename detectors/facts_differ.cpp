@@ -5,6 +5,7 @@
 // Paths in a configuration may differ too; the probe leaves them out of its hash.  Whether a difference does
 // harm is not known: mixed versions may work for a long time.
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -54,12 +55,22 @@ std::uint64_t known_since(const JobView& view, std::string_view key) {
   return newest;
 }
 
+// As the probe leaves them out of the hash (probe/dshang_probe/facts.py).
+bool is_place(const std::string& key, const Json& value) {
+  std::string lower = key;
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  return value.is_string() && (lower.ends_with("path") || lower.ends_with("dir") ||
+                               lower.ends_with("folder") || lower.ends_with("file"));
+}
+
 void flatten(const Json& value, const std::string& path, std::map<std::string, std::string>& out) {
   if (!value.is_object()) {
     out[path] = value.dump(-1, ' ', false, Json::error_handler_t::replace);
     return;
   }
-  for (const auto& [key, part] : value.items()) flatten(part, path.empty() ? key : path + "." + key, out);
+  for (const auto& [key, part] : value.items()) {
+    if (!is_place(key, part)) flatten(part, path.empty() ? key : path + "." + key, out);
+  }
 }
 
 // "zero_optimization.stage is 2 on rank 1 and 3 on ranks 0, 2, 3"; "" where a configuration was too long to

@@ -1,7 +1,8 @@
-// group-unclosed: ncclGroupStart without its End: what was called in the group was never issued, and the others wait.
+// group-unclosed: ncclGroupStart without its End: what was called in the group was never issued, and the
+// others wait.
 //
-// Judged by the stall threshold; proven where the rank has begun a new step with the group of an earlier one open.  A
-// group that is open while nobody waits is nobody's business.
+// Judged by the stall threshold; proven where the rank has begun a new step with the group of an earlier one
+// open.  A group that is open while nobody waits is nobody's business.
 #include <algorithm>
 
 #include "detectors/progress.h"
@@ -14,9 +15,9 @@ using job::Call;
 using job::RankView;
 
 struct OpenGroup {
-  std::size_t rank = 0;              // index into JobView::ranks
-  std::vector<const Call*> calls;    // made in it and not issued
-  std::uint64_t since_ns = 0;        // its last call; without any, the thread's last
+  std::size_t rank = 0;            // index into JobView::ranks
+  std::vector<const Call*> calls;  // made in it and not issued
+  std::uint64_t since_ns = 0;      // its last call; without any, the thread's last
   bool step_has_passed = false;
 };
 
@@ -38,7 +39,8 @@ std::optional<OpenGroup> look_at(const RankView& rank, std::size_t index) {
     std::uint32_t newest_group = 0;
     for (std::uint64_t n = records.calls.first(); n < records.calls.end(); ++n) {
       const Call& call = records.calls.at(n);
-      bool pending = !call.torn && call.thread == t && (call.flags & flight::kCallGroupPending) && !(call.flags & flight::kCallFailed);
+      bool pending = !call.torn && call.thread == t && (call.flags & flight::kCallGroupPending) &&
+                     !(call.flags & flight::kCallFailed);
       if (!pending) continue;
       if (call.group > newest_group) newest_group = call.group, open.calls.clear();
       open.calls.push_back(&call);
@@ -48,7 +50,8 @@ std::optional<OpenGroup> look_at(const RankView& rank, std::size_t index) {
   if (!is_open) return std::nullopt;
   if (!open.calls.empty()) {
     for (std::uint64_t n = open.calls[0]->visits_before; records.visits.has(n); ++n) {
-      open.step_has_passed |= !records.visits.at(n).torn && records.visits.at(n).kind == flight::VisitKind::kStep;
+      open.step_has_passed |=
+          !records.visits.at(n).torn && records.visits.at(n).kind == flight::VisitKind::kStep;
     }
   }
   return open;
@@ -96,7 +99,8 @@ std::string call_line(const JobView& view, const OpenGroup& open, const Call& ca
     const job::Member* member = comm.member_of(open.rank);
     if (!member || member->comm_index != call.comm) continue;
     job::Side side = job::side_of(view, *member, call);
-    return call_text(side) + " (call " + std::to_string(call.number) + " of " + comm.name + ")" + (side.site ? " at " + *side.site : "");
+    return call_text(side) + " (call " + std::to_string(call.number) + " of " + comm.name + ")" +
+           (side.site ? " at " + *side.site : "");
   }
   return "a call of another communicator";
 }
@@ -111,23 +115,30 @@ Finding make_finding(const JobView& view, const OpenGroup& open) {
   std::string name = "rank " + std::to_string(f.suspects[0]);
   std::string since = seconds_text(lasted(view, view.ranks[open.rank], open.since_ns));
   f.summary = name + " has opened a group (ncclGroupStart) and not closed it for " + since + ": ";
-  f.summary += open.calls.empty() ? "what it calls is not issued" : "its " + call_line(view, open, *open.calls[0]) + " was never issued";
+  f.summary += open.calls.empty() ? "what it calls is not issued"
+                                  : "its " + call_line(view, open, *open.calls[0]) + " was never issued";
   f.summary += "; " + wait_text(f.waiting);
   if (f.call) f.summary += " in call " + std::to_string(*f.call) + " of " + *f.comm;
-  for (std::size_t i = 0; i < open.calls.size() && i < 4; ++i) f.evidence.push_back("held back in the group: " + call_line(view, open, *open.calls[i]));
+  for (std::size_t i = 0; i < open.calls.size() && i < 4; ++i)
+    f.evidence.push_back("held back in the group: " + call_line(view, open, *open.calls[i]));
   if (open.calls.size() > 4) f.evidence.push_back("and " + std::to_string(open.calls.size() - 4) + " more");
   if (open.step_has_passed) f.evidence.push_back(name + " has begun its next step with the group open");
   const RankView& rank = view.ranks[open.rank];
   const auto& exceptions = rank.records().exceptions;
-  if (!exceptions.empty() && !open.calls.empty() && exceptions.at(exceptions.end() - 1).time_ns >= open.calls[0]->enter_ns) {
+  if (!exceptions.empty() && !open.calls.empty() &&
+      exceptions.at(exceptions.end() - 1).time_ns >= open.calls[0]->enter_ns) {
     const job::Exception& last = exceptions.at(exceptions.end() - 1);
-    f.evidence.push_back("an exception was raised in it: " + view.names().text(last.type) + ": " + view.names().text(last.message));
+    f.evidence.push_back("an exception was raised in it: " + view.names().text(last.type) + ": " +
+                         view.names().text(last.message));
   }
   if (!open.step_has_passed) f.evidence.push_back(threshold_text(view));
   if (!open.calls.empty() && open.calls[0]->step != job::kNoStep) f.step = open.calls[0]->step;
-  f.fix = {"Close the group on every way out: `ncclGroupEnd` also after an exception, a `return` or a `continue` between Start and End "
-           "(try/finally, or a context manager that does so).",
-           "With torch: let `_coalescing_manager` or `batch_isend_irecv` end normally; do not catch an exception outside of it and go on."};
+  f.fix = {
+      "Close the group on every way out: `ncclGroupEnd` also after an exception, a `return` or a `continue` "
+      "between Start and End "
+      "(try/finally, or a context manager that does so).",
+      "With torch: let `_coalescing_manager` or `batch_isend_irecv` end normally; do not catch an exception "
+      "outside of it and go on."};
   return f;
 }
 

@@ -32,28 +32,6 @@ TimeOut time_out_of(const JobView& view, const job::RankView& rank) {
   return {600, "assumed: the default of torch 2.2 and later and of DeepSpeed after 0.19.5"};
 }
 
-bool sleeps_in(const Progress& p, std::initializer_list<const char*> words) {
-  auto has = [&](const std::string& text) {
-    return std::any_of(words.begin(), words.end(), [&](const char* word) { return text.find(word) != text.npos; });
-  };
-  return has(p.sleeping_in) || (!p.frames.empty() && (has(p.frames[0]) || has(p.innermost)));
-}
-
-std::vector<std::string> fixes_for(const Progress& p, bool advances) {
-  if (advances) {
-    return {"Do long work of one rank ahead of the job or offline (preprocess, tokenize, download once), or on all ranks in parallel.",
-            "Saving on one rank: write sharded or asynchronously (every rank its part) instead of gathering on rank 0.",
-            "If it must take that long, give the process group a time-out that covers it."};
-  }
-  if (sleeps_in(p, {"write", "read", "pipe", "fsync", "nfs", "io_"})) {
-    return {"The rank is blocked in I/O: look at the storage or file system (a full disk, a mount that does not answer, a pipe that nobody reads).",
-            "A lock or a dead data-loader worker looks the same: look at its Python stack above."};
-  }
-  return {"The rank waits for a lock, a queue or a worker that never answers: a deadlock on the host. Look at the function above: a dead "
-          "data-loader worker, a lock held across fork, a stale build lock file.",
-          "With data-loader workers try `num_workers=0` once, or a loader time-out, to see whether they are the cause."};
-}
-
 void run(Work& work) {
   const JobView& view = work.view;
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
@@ -84,7 +62,7 @@ void run(Work& work) {
       e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) + " left until the framework's time-out of " +
                            seconds_text(limit.seconds) + " (" + limit.source + ")");
       e.evidence.push_back(threshold_text(view));
-      e.fix = fixes_for(p, advances);
+      e.fix = fixes_of_progress(p, advances);
       Finding f = finding_of(view, d, "host-stall", std::move(e));
       bool long_wait = waited >= std::min(limit.seconds / 2, 10 * view.stall_after());
       f.severity = advances ? (long_wait ? Severity::kWarning : Severity::kInfo) : p.known ? Severity::kHang : Severity::kWarning;

@@ -1,8 +1,8 @@
-// no-collective-outstanding: no rank has a call outstanding and none advances: every rank waits on its host.  Not a
-// communication hang.
+// no-collective-outstanding: no rank has a call outstanding and none advances: every rank waits on its host.
+// Not a communication hang.
 //
-// Judged by the stall threshold.  Only where all ranks were heard from and can be read: a rank of which nothing is known
-// may be the one that works.
+// Judged by the stall threshold.  Only where all ranks were heard from and can be read: a rank of which
+// nothing is known may be the one that works.
 #include <algorithm>
 #include <map>
 
@@ -48,13 +48,17 @@ void run(Work& work) {
   f.type = "no-collective-outstanding";
   f.severity = Severity::kWarning;
   for (const RankView& rank : view.ranks) f.waiting.push_back(rank.rank);
-  f.summary = "all ranks wait on the host for " + seconds_text(view.ago(since)) + " and none has a call outstanding: this is not a communication hang";
+  f.summary = "all ranks wait on the host for " + seconds_text(view.ago(since)) +
+              " and none has a call outstanding: this is not a communication hang";
   for (const auto& [at, ranks] : places) f.evidence.push_back(job::ranks_text(ranks) + ": in " + at);
-  f.evidence.push_back("no rank used CPU time or I/O worth mentioning in the last " + seconds_text(view.stall_after()));
+  f.evidence.push_back("no rank used CPU time or I/O worth mentioning in the last " +
+                       seconds_text(view.stall_after()));
   f.evidence.push_back(threshold_text(view));
-  f.fix = {"Look at the functions above: a queue, a lock, a server or a file system that all ranks wait for (data loader, reward or "
-           "inference server, metrics, checkpoint storage).",
-           "If they wait on purpose (a long sleep, an external job), nothing has to be done."};
+  f.fix = {
+      "Look at the functions above: a queue, a lock, a server or a file system that all ranks wait for (data "
+      "loader, reward or "
+      "inference server, metrics, checkpoint storage).",
+      "If they wait on purpose (a long sleep, an external job), nothing has to be done."};
   f.at = view.seconds(since);
   std::int64_t step = view.ranks[0].records().step;
   if (step != job::kNoStep) f.step = step;

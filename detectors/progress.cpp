@@ -58,6 +58,14 @@ std::string rate(std::int64_t bytes, double seconds) {
   return bytes_text(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 0.1))) + "/s";
 }
 
+bool sleeps_in(const Progress& p, std::initializer_list<const char*> words) {
+  auto has = [&](const std::string& text) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const char* word) { return text.find(word) != text.npos; });
+  };
+  return has(p.sleeping_in) || (!p.frames.empty() && (has(p.frames[0]) || has(p.innermost)));
+}
+
 }  // namespace
 
 double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
@@ -109,6 +117,29 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
     lines.push_back(line);
   }
   return lines;
+}
+
+std::vector<std::string> fixes_of_progress(const Progress& p, bool advances) {
+  if (advances) {
+    return {
+        "Do long work of one rank ahead of the job or offline (preprocess, tokenize, download once), or on "
+        "all ranks in parallel.",
+        "Saving on one rank: write sharded or asynchronously (every rank its part) instead of gathering on "
+        "rank 0.",
+        "If it must take that long, give the process group a time-out that covers it."};
+  }
+  if (sleeps_in(p, {"write", "read", "pipe", "fsync", "nfs", "io_"})) {
+    return {
+        "The rank is blocked in I/O: look at the storage or file system (a full disk, a mount that does not "
+        "answer, a pipe that nobody reads).",
+        "A lock or a dead data-loader worker looks the same: look at its Python stack above."};
+  }
+  return {
+      "The rank waits for a lock, a queue or a worker that never answers: a deadlock on the host. Look at "
+      "the function above: a dead "
+      "data-loader worker, a lock held across fork, a stale build lock file.",
+      "With data-loader workers try `num_workers=0` once, or a loader time-out, to see whether they are the "
+      "cause."};
 }
 
 }  // namespace dshang::detect

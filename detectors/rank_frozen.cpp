@@ -1,9 +1,9 @@
-// rank-frozen: the ranks agree in what they call, and one of them makes no progress: its process is stopped (T) or in an
-// uninterruptible wait of the kernel (D); its stream has not reached a call that the others have started; or it is still
-// in a call that all others have finished.
+// rank-frozen: the ranks agree in what they call, and one of them makes no progress: its process is stopped
+// (T) or in an uninterruptible wait of the kernel (D); its stream has not reached a call that the others have
+// started; or it is still in a call that all others have finished.
 //
-// Judged by the stall threshold.  It cannot tell what holds a stream up: a kernel, a copy or a callback of the program's
-// own is queued before the call and was not recorded.
+// Judged by the stall threshold.  It cannot tell what holds a stream up: a kernel, a copy or a callback of
+// the program's own is queued before the call and was not recorded.
 #include <algorithm>
 
 #include "detectors/progress.h"
@@ -77,13 +77,18 @@ std::optional<Frozen> stopped(const JobView& view) {
       std::string id = "its process (pid " + std::to_string(rank.records().pid) + ")";
       if (state == 'T') {
         frozen->what = id + " has been stopped (state T) for " + seconds_text(lasted(view, rank, since));
-        frozen->fix = "Find out who stopped it (Ctrl-Z, SIGSTOP, a debugger, the container's freezer) and let it go on: kill -CONT " +
-                      std::to_string(rank.records().pid) + ".";
+        frozen->fix =
+            "Find out who stopped it (Ctrl-Z, SIGSTOP, a debugger, the container's freezer) and let it go "
+            "on: kill -CONT " +
+            std::to_string(rank.records().pid) + ".";
       } else {
-        frozen->what = id + " has been in an uninterruptible wait of the kernel (state D) for " + seconds_text(lasted(view, rank, since)) +
-                       (where.empty() ? "" : ", in " + where);
-        frozen->fix = "The process waits for a device or file system that does not answer: look at `dmesg` (NFS, a disk, the NVIDIA driver's "
-                      "Xid errors) of " + rank.records().host + "; it cannot be killed before that answers.";
+        frozen->what = id + " has been in an uninterruptible wait of the kernel (state D) for " +
+                       seconds_text(lasted(view, rank, since)) + (where.empty() ? "" : ", in " + where);
+        frozen->fix =
+            "The process waits for a device or file system that does not answer: look at `dmesg` (NFS, a "
+            "disk, the NVIDIA driver's "
+            "Xid errors) of " +
+            rank.records().host + "; it cannot be killed before that answers.";
       }
       return frozen;
     }
@@ -93,7 +98,8 @@ std::optional<Frozen> stopped(const JobView& view) {
 
 bool gpu_is_watched(const JobView& view, const RankView& rank) {
   const auto& records = rank.records();
-  return records.poll_ns != 0 && lasted(view, rank, records.poll_ns) < kPollerFresh && records.poll_stuck_ns == 0;
+  return records.poll_ns != 0 && lasted(view, rank, records.poll_ns) < kPollerFresh &&
+         records.poll_stuck_ns == 0;
 }
 
 // Nothing of NCCL is queued before it: what holds it up is not recorded.
@@ -102,21 +108,24 @@ bool is_first_on_stream(const RankView& rank, const Call& call) {
   for (std::uint64_t n = calls.first(); n < calls.end() && &calls.at(n) != &call; ++n) {
     const Call& before = calls.at(n);
     bool same_group = call.group && before.group == call.group;
-    if (!before.torn && before.stream == call.stream && !same_group && job::is_outstanding(before)) return false;
+    if (!before.torn && before.stream == call.stream && !same_group && job::is_outstanding(before))
+      return false;
   }
   return true;
 }
 
 bool is_not_reached(const JobView& view, const RankView& rank, const Call& call) {
   std::uint32_t wanted = flight::kCallReturned | flight::kCallMarked | flight::kCallStartMarked;
-  return (call.flags & wanted) == wanted && !(call.flags & (flight::kCallStarted | flight::kCallDone | flight::kCallProgressUnknown)) &&
+  return (call.flags & wanted) == wanted &&
+         !(call.flags & (flight::kCallStarted | flight::kCallDone | flight::kCallProgressUnknown)) &&
          gpu_is_watched(view, rank) && is_first_on_stream(rank, call);
 }
 
 // Until the first of the members ended.
 double lasted_on_all(const JobView& view, const CommView& comm, std::uint64_t since_ns) {
   double shortest = view.ago(since_ns);
-  for (const Member& member : comm.members) shortest = std::min(shortest, lasted(view, view.ranks[member.process], since_ns));
+  for (const Member& member : comm.members)
+    shortest = std::min(shortest, lasted(view, view.ranks[member.process], since_ns));
   return shortest;
 }
 
@@ -126,7 +135,8 @@ std::optional<Frozen> held_up(const JobView& view) {
     if (!comm.complete() || comm.members.size() < 2) continue;
     job::Seq k = UINT64_MAX, last = UINT64_MAX;
     for (const Member& member : comm.members) {
-      if (const Call* call = oldest_outstanding(view, member)) k = std::min(k, static_cast<job::Seq>(call->number));
+      if (const Call* call = oldest_outstanding(view, member))
+        k = std::min(k, static_cast<job::Seq>(call->number));
       last = std::min(last, member.last());
     }
     if (k > last) continue;
@@ -147,7 +157,8 @@ std::optional<Frozen> held_up(const JobView& view) {
         ++not_reached;
       }
     }
-    if (frozen.since_ns == UINT64_MAX || lasted_on_all(view, comm, frozen.since_ns) < view.stall_after()) continue;
+    if (frozen.since_ns == UINT64_MAX || lasted_on_all(view, comm, frozen.since_ns) < view.stall_after())
+      continue;
     std::size_t size = comm.members.size();
     bool one_left = done + 1 == size, one_not_reached = not_reached == 1 && done + started + 1 == size;
     if (!one_left && !one_not_reached) continue;
@@ -166,12 +177,16 @@ std::optional<Frozen> held_up(const JobView& view) {
     if (one_left && (reached || not_reached == 0)) {
       frozen.what = "it is still in " + name + ", which all other ranks have finished";
     } else {
-      frozen.what = "its stream has not reached " + name + ", which the others have " + (one_left ? "finished" : "started");
+      frozen.what = "its stream has not reached " + name + ", which the others have " +
+                    (one_left ? "finished" : "started");
     }
-    frozen.fix = reached ? "The GPU or link of this rank does not advance: look at it first (`nvidia-smi`, Xid errors in `dmesg`, link errors, "
+    frozen.fix = reached ? "The GPU or link of this rank does not advance: look at it first (`nvidia-smi`, "
+                           "Xid errors in `dmesg`, link errors, "
                            "another process on the device)."
-                         : "Something of the program's own is queued before the call on this rank and does not end: a kernel, a copy, or a host "
-                           "callback. Look at `py-spy dump` and at the GPU (`nvidia-smi`, Xid errors in `dmesg`); try CUDA_LAUNCH_BLOCKING=1 on "
+                         : "Something of the program's own is queued before the call on this rank and does "
+                           "not end: a kernel, a copy, or a host "
+                           "callback. Look at `py-spy dump` and at the GPU (`nvidia-smi`, Xid errors in "
+                           "`dmesg`); try CUDA_LAUNCH_BLOCKING=1 on "
                            "one node to see which kernel it is.";
     return frozen;
   }
@@ -191,21 +206,23 @@ Finding make_finding(const JobView& view, const Frozen& frozen) {
   f.summary = job::ranks_text(f.suspects) + " is frozen: " + frozen.what;
   if (!frozen.waiting.empty()) {
     f.summary += "; " + wait_text(frozen.waiting) + " (" + seconds_text(view.ago(frozen.since_ns)) + ")";
-    f.evidence.push_back(wait_text(frozen.waiting) + " in call " + std::to_string(frozen.call) + " of " + frozen.comm->name +
-                         " or behind it, for " + seconds_text(view.ago(frozen.since_ns)));
+    f.evidence.push_back(wait_text(frozen.waiting) + " in call " + std::to_string(frozen.call) + " of " +
+                         frozen.comm->name + " or behind it, for " + seconds_text(view.ago(frozen.since_ns)));
   }
   for (const Member& member : frozen.comm->members) {
     if (!member.has(frozen.call)) continue;
     job::Side side = job::side_of(view, member, member.call(frozen.call));
     if (side.step && !f.step) f.step = side.step;
     auto same = std::find_if(f.sides.begin(), f.sides.end(), [&](const job::Side& s) {
-      return s.op == side.op && s.count == side.count && s.site == side.site && s.module == side.module && s.phase == side.phase;
+      return s.op == side.op && s.count == side.count && s.site == side.site && s.module == side.module &&
+             s.phase == side.phase;
     });
     if (same == f.sides.end()) f.sides.push_back(side), same = f.sides.end() - 1;
     same->ranks.push_back(member.rank);
   }
   for (const job::Side& side : f.sides) {
-    f.evidence.push_back(job::ranks_text(side.ranks) + ": " + call_text(side) + (side.site ? ", at " + *side.site : ""));
+    f.evidence.push_back(job::ranks_text(side.ranks) + ": " + call_text(side) +
+                         (side.site ? ", at " + *side.site : ""));
   }
   f.evidence.push_back("the calls of all ranks agree as far as they go");
   f.evidence.push_back(threshold_text(view));
@@ -215,7 +232,8 @@ Finding make_finding(const JobView& view, const Frozen& frozen) {
 
 void run(Work& work) {
   const JobView& view = work.view;
-  bool explained_already = std::any_of(work.findings.begin(), work.findings.end(), [](const Finding& f) { return f.severity == Severity::kHang; });
+  bool explained_already = std::any_of(work.findings.begin(), work.findings.end(),
+                                       [](const Finding& f) { return f.severity == Severity::kHang; });
   if (explained_already) return;
   std::optional<Frozen> frozen = stopped(view);
   if (!frozen) frozen = held_up(view);
@@ -223,7 +241,9 @@ void run(Work& work) {
   Finding f = make_finding(view, *frozen);
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
     const Divergence& d = work.divergences[i];
-    bool missed = std::any_of(d.missing.begin(), d.missing.end(), [&](Rank rank) { return std::count(f.suspects.begin(), f.suspects.end(), rank); });
+    bool missed = std::any_of(d.missing.begin(), d.missing.end(), [&](Rank rank) {
+      return std::count(f.suspects.begin(), f.suspects.end(), rank);
+    });
     if (missed) work.explained[i] = true;
   }
   work.findings.push_back(std::move(f));

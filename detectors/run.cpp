@@ -8,11 +8,20 @@
 namespace dshang::detect {
 namespace {
 
+// Whose creation goes on, or failed on a rank: then it is known why others are not in it.
+bool is_unfinished(const JobView& view, const job::CommView& comm) {
+  return std::any_of(view.ranks.begin(), view.ranks.end(), [&](const job::RankView& rank) {
+    const auto& comms = rank.records().comms;
+    return std::any_of(comms.begin(), comms.end(), [&](const job::Comm& one) {
+      return one.id == comm.id && (one.state == flight::CommState::kCreating || one.state == flight::CommState::kFailed);
+    });
+  });
+}
+
 std::vector<std::string> not_checked(const JobView& view) {
   std::vector<std::string> lines;
   for (const job::CommView& comm : view.comms) {
-    bool all_heard = view.world_size > 0 && static_cast<std::int32_t>(view.ranks.size()) >= view.world_size;
-    if (comm.complete() || comm.size <= 0 || all_heard) continue;  // where all were heard from, some have not come yet
+    if (comm.complete() || comm.size <= 0 || is_unfinished(view, comm)) continue;
     lines.push_back("communicator " + comm.name + ": heard from " + std::to_string(comm.members.size()) + " of its " +
                     std::to_string(comm.size) + " ranks; nothing rests on the absence of the others");
   }

@@ -210,11 +210,18 @@ bool at_least(const std::string& version, int major, int minor, int patch) {
   return std::tie(a, b, c) >= std::tie(major, minor, patch);
 }
 
-std::vector<std::string> remedies(const std::string& version) {
-  std::vector<std::string> fix = {
+std::vector<std::string> remedies(const std::string& version, bool on_some_ranks) {
+  std::vector<std::string> fix;
+  if (on_some_ranks) {
+    fix.push_back(
+        "Let all ranks decide alike: a forward that depends on the rank or on its own batch also makes ranks "
+        "wait for "
+        "each other sooner or later; move what one rank does alone out of the forward.");
+  }
+  fix.push_back(
       "Run the modules in the same order in every forward, whatever the batch: run all branches and weigh "
       "their results (times 0 "
-      "where one is not wanted) instead of choosing or reordering modules."};
+      "where one is not wanted) instead of choosing or reordering modules.");
   if (at_least(version, 0, 13, 0)) {
     fix.push_back(
         "If the choice is inside one block (experts, adapters), make that block a leaf: "
@@ -224,6 +231,9 @@ std::vector<std::string> remedies(const std::string& version) {
   if (at_least(version, 0, 16, 4)) {
     fix.push_back("\"zero_optimization\": {\"log_trace_cache_warnings\": true} prints each break on rank 0.");
   }
+  fix.push_back(
+      "A module that uses the parameter of another one registers it: "
+      "deepspeed.zero.register_external_parameter(module, parameter).");
   fix.push_back("If the order must vary and the model fits, ZeRO stage 2 has no trace.");
   return fix;
 }
@@ -275,7 +285,7 @@ void run(Work& work) {
   if (!steady.empty()) f.evidence.push_back("it does not break on " + job::ranks_text(steady));
   f.evidence.push_back("judged by " + std::to_string(kBreaks) +
                        " broken traces in training; turns of training and evaluation are not counted");
-  f.fix = remedies(fact_of(view, *breaking[0].rank, {"version.deepspeed"}));
+  f.fix = remedies(fact_of(view, *breaking[0].rank, {"version.deepspeed"}), !steady.empty());
   work.findings.push_back(std::move(f));
 }
 

@@ -45,7 +45,8 @@ WaitGraph::WaitGraph(const JobView& view, Hosts hosts)
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     collect(r);
     const RankView& rank = view.ranks[r];
-    bool quiet = hosts == Hosts::kQuiet && lasted(view, rank, newest_record(view, rank)) >= view.stall_after();
+    bool quiet =
+        hosts == Hosts::kQuiet && lasted(view, rank, newest_record(view, rank)) >= view.stall_after();
     std::optional<GpuWait> wait = hosts == Hosts::kInNccl ? std::nullopt : gpu_wait_of(view, rank);
     bool in_cuda = wait && lasted(view, rank, wait->since_ns) >= kSyncSeconds;
     waits_on_host_.push_back((quiet || in_cuda) && !job::creating_since(rank));
@@ -65,7 +66,8 @@ void WaitGraph::collect(std::size_t r) {
     if (call.torn || call.number == 0 || (call.flags & flight::kCallFailed)) continue;
     std::uint32_t traits = view_.op_traits(rank, call);
     if (!(traits & (flight::kOpCollective | kDirections))) continue;
-    if (traits & kDirections) p2p_[r][p2p_key(call.comm, traits & kDirections, call.root_or_peer, call.number)] = &call;
+    if (traits & kDirections)
+      p2p_[r][p2p_key(call.comm, traits & kDirections, call.root_or_peer, call.number)] = &call;
     if ((call.flags & flight::kCallGroupPending) || !job::waits_in(rank, call)) continue;
     auto [at, is_first] = head_of_stream.try_emplace(call.stream, heads_.size());
     if (is_first) {
@@ -89,7 +91,8 @@ void WaitGraph::connect(Head& head, const Call& call) {
     if (traits & flight::kOpCollective) {
       for (const Member& other : comm.members) {
         if (&other == member || call.number < other.first) continue;
-        connect_to(head, comm, *member, call, other, other.has(call.number) ? &other.call(call.number) : nullptr);
+        connect_to(head, comm, *member, call, other,
+                   other.has(call.number) ? &other.call(call.number) : nullptr);
       }
       return;
     }
@@ -102,8 +105,8 @@ void WaitGraph::connect(Head& head, const Call& call) {
   }
 }
 
-void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& member, const Call& call, const Member& other,
-                           const Call* others_call) {
+void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& member, const Call& call,
+                           const Member& other, const Call* others_call) {
   Edge edge{{&comm, &member, &call, &other, nullptr, false, false}, other.process, std::nullopt};
   if (others_call) {
     edge.wait.group_open = others_call->flags & flight::kCallGroupPending;
@@ -127,9 +130,11 @@ bool WaitGraph::host_is_stuck(std::size_t rank) const {
   const std::vector<std::size_t>& heads = heads_of_[rank];
   auto inside = [&](std::size_t h) { return heads_[h].host_inside; };
   if (std::any_of(heads.begin(), heads.end(), inside)) {
-    return std::all_of(heads.begin(), heads.end(), [&](std::size_t h) { return !inside(h) || heads_[h].blocked; });
+    return std::all_of(heads.begin(), heads.end(),
+                       [&](std::size_t h) { return !inside(h) || heads_[h].blocked; });
   }
-  return waits_on_host_[rank] && !heads.empty() && std::all_of(heads.begin(), heads.end(), [&](std::size_t h) { return heads_[h].blocked; });
+  return waits_on_host_[rank] && !heads.empty() &&
+         std::all_of(heads.begin(), heads.end(), [&](std::size_t h) { return heads_[h].blocked; });
 }
 
 // Takes away what can still move, until nothing changes.
@@ -138,7 +143,8 @@ void WaitGraph::solve() {
   for (bool changes = true; changes;) {
     changes = false;
     for (Head& head : heads_) {
-      bool blocked = std::any_of(head.edges.begin(), head.edges.end(), [&](const Edge& edge) { return holds(edge); });
+      bool blocked =
+          std::any_of(head.edges.begin(), head.edges.end(), [&](const Edge& edge) { return holds(edge); });
       if (head.blocked && !blocked) head.blocked = false, changes = true;
     }
     for (std::size_t r = 0; r < stuck_host_.size(); ++r) {
@@ -148,7 +154,8 @@ void WaitGraph::solve() {
   for (std::size_t r = 0; r < heads_of_.size(); ++r) {
     const Head* oldest = nullptr;
     for (std::size_t h : heads_of_[r]) {
-      if (heads_[h].blocked && (!oldest || heads_[h].calls[0]->enter_ns < oldest->calls[0]->enter_ns)) oldest = &heads_[h];
+      if (heads_[h].blocked && (!oldest || heads_[h].calls[0]->enter_ns < oldest->calls[0]->enter_ns))
+        oldest = &heads_[h];
     }
     if (oldest) stuck_.push_back(reason(*oldest)->wait);
   }
@@ -164,8 +171,9 @@ std::size_t WaitGraph::head_of_host(std::size_t rank) const {
   const std::vector<std::size_t>& heads = heads_of_[rank];
   std::size_t best = heads[0];
   for (std::size_t h : heads) {
-    bool better = heads_[h].host_inside != heads_[best].host_inside ? heads_[h].host_inside
-                                                                    : heads_[h].calls[0]->enter_ns < heads_[best].calls[0]->enter_ns;
+    bool better = heads_[h].host_inside != heads_[best].host_inside
+                      ? heads_[h].host_inside
+                      : heads_[h].calls[0]->enter_ns < heads_[best].calls[0]->enter_ns;
     if (better) best = h;
   }
   return best;
@@ -184,7 +192,8 @@ std::vector<Wait> WaitGraph::cycle() const {
     waits.back().host_inside = !edge.head && heads_[at].host_inside;
   }
   waits.erase(waits.begin(), waits.begin() + static_cast<std::ptrdiff_t>(seen[at]));
-  auto first = std::min_element(waits.begin(), waits.end(), [](const Wait& a, const Wait& b) { return a.member->rank < b.member->rank; });
+  auto first = std::min_element(waits.begin(), waits.end(),
+                                [](const Wait& a, const Wait& b) { return a.member->rank < b.member->rank; });
   std::rotate(waits.begin(), first, waits.end());
   return waits;
 }
@@ -201,32 +210,41 @@ std::vector<Wait> WaitGraph::absent() const {
 }
 
 std::optional<GpuWait> gpu_wait_of(const JobView& view, const RankView& rank) {
-  constexpr std::string_view kFunctions[] = {"cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamSynchronize_ptsz",
-                                             "cudaEventSynchronize", "cudaFree", "cudaFreeHost"};
+  constexpr std::string_view kFunctions[] = {"cudaDeviceSynchronize",
+                                             "cudaStreamSynchronize",
+                                             "cudaStreamSynchronize_ptsz",
+                                             "cudaEventSynchronize",
+                                             "cudaFree",
+                                             "cudaFreeHost"};
   const auto& calls = rank.records().calls;
   if (calls.empty() || calls.at(calls.end() - 1).torn) return std::nullopt;
   std::uint32_t index = calls.at(calls.end() - 1).thread;
   const auto& threads = rank.records().threads;
   if (index >= threads.size() || !threads[index].inside) return std::nullopt;
   const std::string& function = view.names().text(threads[index].inside);
-  if (std::find(std::begin(kFunctions), std::end(kFunctions), function) == std::end(kFunctions)) return std::nullopt;
+  if (std::find(std::begin(kFunctions), std::end(kFunctions), function) == std::end(kFunctions))
+    return std::nullopt;
   return GpuWait{function, threads[index].inside_since_ns};
 }
 
-std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts) {
+std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring,
+                                       WaitGraph::Hosts hosts) {
   std::vector<std::string> lines;
   for (const Wait& wait : ring) {
     const RankView& rank = view.ranks[wait.member->process];
     std::optional<GpuWait> gpu = gpu_wait_of(view, rank);
     if (gpu && hosts != WaitGraph::Hosts::kInNccl) {
-      lines.push_back("the host of rank " + std::to_string(rank.rank) + " has been inside " + gpu->function + " for " +
-                      seconds_text(lasted(view, rank, gpu->since_ns)));
+      lines.push_back("the host of rank " + std::to_string(rank.rank) + " has been inside " + gpu->function +
+                      " for " + seconds_text(lasted(view, rank, gpu->since_ns)));
     }
   }
   if (hosts == WaitGraph::Hosts::kInCuda) {
-    lines.push_back("judged: a host that has waited for the GPU for " + seconds_text(kSyncSeconds) + " waits for what is outstanding there");
+    lines.push_back("judged: a host that has waited for the GPU for " + seconds_text(kSyncSeconds) +
+                    " waits for what is outstanding there");
   } else if (hosts == WaitGraph::Hosts::kQuiet) {
-    lines.push_back("nothing was recorded of the hosts of these ranks since: they are taken to wait for these calls; " + threshold_text(view));
+    lines.push_back(
+        "nothing was recorded of the hosts of these ranks since: they are taken to wait for these calls; " +
+        threshold_text(view));
   }
   return lines;
 }
@@ -235,7 +253,8 @@ double stood(const JobView& view, const std::vector<Wait>& ring) {
   std::uint64_t newest = 0;
   for (const Wait& wait : ring) newest = std::max(newest, since(wait));
   double shortest = view.ago(newest);
-  for (const Wait& wait : ring) shortest = std::min(shortest, lasted(view, view.ranks[wait.member->process], newest));
+  for (const Wait& wait : ring)
+    shortest = std::min(shortest, lasted(view, view.ranks[wait.member->process], newest));
   return shortest;
 }
 
@@ -244,8 +263,8 @@ std::string place_of(const JobView& view, const Wait& wait) {
   const RankView& rank = view.ranks[wait.member->process];
   if (!is_point_to_point(view, wait)) return "call " + number + " of " + wait.comm->name;
   bool sends = view.op_traits(rank, *wait.call) & flight::kOpSend;
-  return (sends ? "send " : "receive ") + number + " of " + wait.comm->name + (sends ? " to rank " : " from rank ") +
-         std::to_string(wait.other->rank);
+  return (sends ? "send " : "receive ") + number + " of " + wait.comm->name +
+         (sends ? " to rank " : " from rank ") + std::to_string(wait.other->rank);
 }
 
 std::string wait_text(const JobView& view, const Wait& wait) {

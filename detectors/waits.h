@@ -1,12 +1,13 @@
 // Who waits for whom: a graph over the calls that ranks have outstanding.
 //
-// A rank waits in the oldest outstanding call of each stream (a *head*), and with its host in a call that has not
-// returned.  A head is blocked where a member of its communicator has not made the call and that member's host is
-// stuck, or has made it behind another blocked head on one stream.  A host is stuck where every call that it may be
-// waiting for is blocked.  What is left when everything that can still move is taken away waits for itself, for ever.
+// A rank waits in the oldest outstanding call of each stream (a *head*), and with its host in a call that has
+// not returned.  A head is blocked where a member of its communicator has not made the call and that member's
+// host is stuck, or has made it behind another blocked head on one stream.  A host is stuck where every call
+// that it may be waiting for is blocked.  What is left when everything that can still move is taken away
+// waits for itself, for ever.
 //
-// A rank that has ended is stuck where it was so until its end.  Ranks that were not heard from, or are creating a
-// communicator, are never stuck here: other detectors speak of them.
+// A rank that has ended is stuck where it was so until its end.  Ranks that were not heard from, or are
+// creating a communicator, are never stuck here: other detectors speak of them.
 #pragma once
 
 #include <cstdint>
@@ -22,30 +23,32 @@ namespace dshang::detect {
 // One rank that waits in a call, and one that it waits for.
 struct Wait {
   const job::CommView* comm = nullptr;
-  const job::Member* member = nullptr;   // waits
-  const job::Call* call = nullptr;       // in this call
-  const job::Member* other = nullptr;    // for this one
-  const job::Call* behind = nullptr;     // which has made the call behind this one on the same stream; null: has not made it
-  bool group_open = false;               // it has, in a group that is not closed
-  bool host_inside = false;              // the other's host is inside a call of NCCL: no inference is needed
+  const job::Member* member = nullptr;  // waits
+  const job::Call* call = nullptr;      // in this call
+  const job::Member* other = nullptr;   // for this one
+  const job::Call* behind =
+      nullptr;  // which has made the call behind this one on the same stream; null: has not made it
+  bool group_open = false;   // it has, in a group that is not closed
+  bool host_inside = false;  // the other's host is inside a call of NCCL: no inference is needed
 };
 
 class WaitGraph {
  public:
   // When the host of a rank that is inside no call of NCCL is taken to wait for what it has outstanding.
   enum class Hosts {
-    kInNccl,   // never: what is found is proven
-    kInCuda,   // while its thread has been inside a function of CUDA that waits for the GPU, for kSyncSeconds
-    kQuiet,    // also when nothing was recorded of it for a stall threshold
+    kInNccl,  // never: what is found is proven
+    kInCuda,  // while its thread has been inside a function of CUDA that waits for the GPU, for kSyncSeconds
+    kQuiet,   // also when nothing was recorded of it for a stall threshold
   };
   WaitGraph(const JobView& view, Hosts hosts);
 
-  // The calls that cannot complete, each with one reason: of every stuck rank the oldest.  Empty: nobody is stuck.
+  // The calls that cannot complete, each with one reason: of every stuck rank the oldest.  Empty: nobody is
+  // stuck.
   const std::vector<Wait>& stuck() const { return stuck_; }
   // Some ranks of them in a ring: each waits for the next, the last for the first.
   std::vector<Wait> cycle() const;
-  // Calls in which somebody waits for a partner of a send or receive, or a member, that is alive and has not come,
-  // whether or not it still can.
+  // Calls in which somebody waits for a partner of a send or receive, or a member, that is alive and has not
+  // come, whether or not it still can.
   std::vector<Wait> absent() const;
   // Whether the rank (index into JobView::ranks) has a call outstanding.
   bool waits(std::size_t rank) const { return !heads_of_[rank].empty(); }
@@ -53,8 +56,8 @@ class WaitGraph {
  private:
   struct Edge {
     Wait wait;
-    std::size_t rank;                // of the other
-    std::optional<std::size_t> head; // behind this one; absent: its host has to come
+    std::size_t rank;                 // of the other
+    std::optional<std::size_t> head;  // behind this one; absent: its host has to come
   };
   struct Head {
     std::size_t rank;
@@ -81,17 +84,19 @@ class WaitGraph {
 
   const JobView& view_;
   std::vector<Head> heads_;
-  std::vector<std::vector<std::size_t>> heads_of_;                       // by rank
-  std::vector<bool> waits_on_host_, stuck_host_;                         // by rank
-  std::vector<std::unordered_map<const job::Call*, Place>> places_;      // by rank
-  std::vector<std::unordered_map<std::uint64_t, const job::Call*>> p2p_; // by rank: key of p2p_key()
+  std::vector<std::vector<std::size_t>> heads_of_;                        // by rank
+  std::vector<bool> waits_on_host_, stuck_host_;                          // by rank
+  std::vector<std::unordered_map<const job::Call*, Place>> places_;       // by rank
+  std::vector<std::unordered_map<std::uint64_t, const job::Call*>> p2p_;  // by rank: key of p2p_key()
   std::vector<Wait> stuck_;
 };
 
-// A host that is inside a function that waits for the GPU for so long is taken to wait for what is outstanding there.
+// A host that is inside a function that waits for the GPU for so long is taken to wait for what is
+// outstanding there.
 inline constexpr double kSyncSeconds = 1;
 
-// The function of CUDA that waits for the GPU, and since when the thread that made the rank's newest call is inside it.
+// The function of CUDA that waits for the GPU, and since when the thread that made the rank's newest call is
+// inside it.
 struct GpuWait {
   std::string function;
   std::uint64_t since_ns = 0;
@@ -99,7 +104,8 @@ struct GpuWait {
 std::optional<GpuWait> gpu_wait_of(const JobView& view, const job::RankView& rank);
 
 // Why a finding of such a graph may be made: the evidence for each rank of the ring, and the threshold.
-std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts);
+std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring,
+                                       WaitGraph::Hosts hosts);
 
 // "rank 0 waits in call 5 of world for rank 1"
 std::string wait_text(const JobView& view, const Wait& wait);

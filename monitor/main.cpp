@@ -1,14 +1,47 @@
 // dshang: watches a job, explains what it saw.
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "core/job/version.h"
 #include "monitor/cli/commands.h"
+#include "monitor/typing.h"
 #include "monitor/warnings.h"
 
 namespace {
 
 using dshang::monitor::cli::Run;
+
+constexpr std::size_t kMistyped = 3;  // letters
+
+bool has_command(const CLI::App& app, const char* word) {
+  for (const CLI::App* command : app.get_subcommands({})) {
+    if (command->get_name() == word) return true;
+  }
+  return false;
+}
+
+// A first word that is no command: CLI11 would name it among everything that follows, last word first.
+int unknown_command(const CLI::App& app, const char* word) {
+  std::string known, nearest;
+  for (const CLI::App* command : app.get_subcommands({})) {
+    const std::string& name = command->get_name();
+    known += (known.empty() ? "" : ", ") + name;
+    auto distance = [&](const std::string& to) { return dshang::monitor::typing_distance(word, to); };
+    if (distance(name) <= kMistyped && (nearest.empty() || distance(name) < distance(nearest)))
+      nearest = name;
+  }
+  std::string text = std::string(word) + " is no command; ";
+  text += nearest.empty() ? "there are " + known : "did you mean " + nearest + "?";
+  return dshang::monitor::cli::bad_input(text + " (dshang --help)");
+}
+
+// The command whose help says more about a mistake.
+std::string help_of(const CLI::App& app) {
+  std::vector<CLI::App*> parsed = app.get_subcommands();
+  return parsed.empty() ? "dshang --help" : "dshang " + parsed.front()->get_name() + " --help";
+}
 
 int run(int argc, char** argv) {
   CLI::App app("dshang: finds the rank, the call and the line at which a distributed training job stops",
@@ -22,12 +55,13 @@ int run(int argc, char** argv) {
   dshang::monitor::cli::add_path(app, &chosen);
   dshang::monitor::cli::add_dry_run(app, &chosen);
   dshang::monitor::cli::add_monitor(app, &chosen);
+  if (argc > 1 && *argv[1] != '-' && !has_command(app, argv[1])) return unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::Error& error) {
-    return dshang::monitor::cli::bad_input(std::string(error.what()) + " (dshang --help)");
+    return dshang::monitor::cli::bad_input(std::string(error.what()) + " (" + help_of(app) + ")");
   }
   if (params) {
     std::fputs(dshang::monitor::params_text(dshang::monitor::cli::library_path()).c_str(), stdout);

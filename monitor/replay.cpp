@@ -22,6 +22,23 @@ namespace fs = std::filesystem;
 constexpr const char* kEnding = ".flight";
 constexpr const char* kJournal = "monitor.log";
 
+// "; did you mean …?" with the folders below that are directories of jobs; "" where there are none.
+std::string jobs_below(const fs::path& named) {
+  constexpr std::size_t kShown = 5;
+  std::vector<std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(named, error)) {
+    std::error_code none;
+    if (fs::is_directory(entry.path() / "flight", none)) found.push_back(entry.path().string());
+  }
+  if (found.empty()) return "";
+  std::sort(found.begin(), found.end());
+  std::string text;
+  for (std::size_t i = 0; i < std::min(found.size(), kShown); ++i) text += (i == 0 ? "" : ", ") + found[i];
+  if (found.size() > kShown) text += ", … (" + std::to_string(found.size()) + " jobs)";
+  return "; did you mean " + std::string(found.size() > 1 ? "one of " : "") + text + "?";
+}
+
 // The folder with flight files of what the user named.
 fs::path flight_folder(const fs::path& named) {
   std::error_code error;
@@ -30,7 +47,7 @@ fs::path flight_folder(const fs::path& named) {
   for (const auto& entry : fs::directory_iterator(named, error)) {
     if (entry.path().extension() == kEnding || entry.path().filename() == kJournal) return named;
   }
-  throw std::runtime_error(named.string() + " holds no flight files");
+  throw std::runtime_error(named.string() + " holds no flight files" + jobs_below(named));
 }
 
 std::vector<fs::path> nodes_below(const fs::path& named) {

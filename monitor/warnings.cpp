@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
-#include <numeric>
 #include <string_view>
 
 #include "core/rank/param.h"
 #include "monitor/descriptor.h"
+#include "monitor/typing.h"
 
 namespace dshang::monitor {
 namespace {
@@ -79,31 +79,18 @@ std::vector<rank::ParamDescriptor> all_params(const std::string& library) {
   return found;
 }
 
-// Insertions, deletions and exchanges of letters that make `a` of `b`.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      std::size_t exchanged = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, exchanged});
-    }
-  }
-  return row[b.size()];
-}
-
 std::string unknown_name(std::string_view name, const std::vector<rank::ParamDescriptor>& params) {
   std::string text = std::string(kPrefix) + std::string(name);
   if (std::find(std::begin(kNotYet), std::end(kNotYet), name) != std::end(kNotYet)) {
     return text + " is not supported yet by this version";
   }
   text += " is no variable that dshang knows";
-  auto nearer = [&](const auto& a, const auto& b) { return distance(name, a.name) < distance(name, b.name); };
+  auto nearer = [&](const auto& a, const auto& b) {
+    return typing_distance(name, a.name) < typing_distance(name, b.name);
+  };
   auto best = std::min_element(params.begin(), params.end(), nearer);
-  if (best != params.end() && distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
+  if (best != params.end() &&
+      typing_distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
     text += "; the nearest is " + std::string(kPrefix) + best->name;
   }
   return text;

@@ -39,6 +39,24 @@ bool is_frozen(const Job& job, const Finding& f) {
   });
 }
 
+// After an error or a hang nobody was interrupted "with nothing wrong before".
+bool was_wrong_before(const std::vector<Finding>& known) {
+  auto is_wrong = [](const Finding& f) { return !f.resolved && f.severity >= Severity::kError; };
+  return std::any_of(known.begin(), known.end(), is_wrong) &&
+         std::none_of(known.begin(), known.end(), [](const Finding& f) { return f.type == "interrupted"; });
+}
+
+void forget_interrupted(std::vector<Finding>& findings) {
+  auto at = std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.type == "interrupted"; });
+  if (at == findings.end()) return;
+  auto index = static_cast<std::size_t>(at - findings.begin());
+  findings.erase(at);
+  for (Finding& f : findings) {
+    if (f.consequence_of == index) f.consequence_of.reset();
+    if (f.consequence_of && *f.consequence_of > index) --*f.consequence_of;
+  }
+}
+
 // Endings after a first finding are its consequences: the ranks were ended because they hung.
 void link_later_endings(const Job& job, const std::vector<Finding>& known, std::vector<Finding>& current) {
   auto named = [](const Finding& f, Rank rank) {
@@ -65,6 +83,7 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
   *has_news = false;
   double now = job.journal.now_ns > job.journal.start_ns ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9 : 0;
   std::vector<Finding> current = std::move(analysis.findings);
+  if (was_wrong_before(known_)) forget_interrupted(current);
   for (const Finding& old : known_) {
     auto again = std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
     if (again != current.end()) {

@@ -14,13 +14,13 @@ namespace dshang::job {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr double kStillSeconds = 1;            // somebody waits, and nothing was recorded of anybody for Params::settle:
-constexpr double kStillUntil = 5;              // looked at once a second, until then
-constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 constexpr unsigned kPromptComparisons = 60;  // of facts, one a second; later ones come slowly: a job may note much
 constexpr std::size_t kPlacePairs = 4096;           // pairs of places remembered
 constexpr std::uint64_t kLastPlacesNs = 512 * kSecond;
 constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
+constexpr double kStillSeconds = 1;    // somebody waits, and nothing was recorded of anybody for Params::settle:
+constexpr double kStillUntil = 5;      // looked at once a second, until then
+constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 
 // One communicator: the calls that not all members have made yet.
 struct Front {
@@ -40,6 +40,23 @@ struct Cursor {
   bool dead = false;
   std::vector<std::uint64_t> ids;    // of the communicators by index
 };
+
+// Since when the process is creating a communicator, or has none although it is one of several ranks (asked for only
+// while nobody has one: later it is a helper); 0 = neither.
+std::uint64_t without_communicator_since(const RankRecords& records, bool nobody_has_one) {
+  std::uint64_t since = nobody_has_one && records.world_size > 1 ? records.start_ns : 0;
+  for (const Comm& comm : records.comms) {
+    if (comm.state == flight::CommState::kCreating && (since == 0 || comm.begin_ns < since)) since = comm.begin_ns;
+  }
+  return since;
+}
+
+// Nobody waits, and yet nothing is recorded of anybody: they may all wait on the host.
+bool all_are_still(const Job& job, std::uint64_t last_record_ns) {
+  double still = static_cast<double>(job.journal.now_ns - std::min(last_record_ns, job.journal.now_ns)) / 1e9;
+  return last_record_ns && still >= job.params.stall_after / 2 && job.processes.size() > 1 &&
+         std::none_of(job.processes.begin(), job.processes.end(), [](const auto& process) { return process->journal.death.has_value(); });
+}
 
 }  // namespace
 
@@ -64,7 +81,6 @@ struct Trigger::State {
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
   void look_at_facts(const RankRecords& records, Cursor& cursor);
   bool someone_waits(const Job& job, std::uint64_t* since) const;
-  bool all_are_still(const Job& job) const;
 };
 
 void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, const Call& call) {
@@ -83,10 +99,10 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   Front::Pending& pending = front.pending[at];
   if (pending.made_by++ == 0) {
     pending.signature = here;
-    pending.place = origin_of(*names, call);
+    pending.place = origin_of(*names, process.records, call);
   } else if (pending.signature != here) {
     front.differs = true;
-  } else if (std::uint64_t place = origin_of(*names, call); place && pending.place && place != pending.place) {
+  } else if (std::uint64_t place = origin_of(*names, process.records, call); place && pending.place && place != pending.place) {
     auto [low, high] = std::minmax(place, pending.place);
     if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
@@ -122,17 +138,7 @@ void Trigger::State::look_at_facts(const RankRecords& r, Cursor& cursor) {
   }
 }
 
-// Since when the process is creating a communicator, or has none although it is one of several ranks (asked for only
-// while nobody has one: later it is a helper); 0 = neither.
-std::uint64_t without_communicator_since(const RankRecords& records, bool nobody_has_one) {
-  std::uint64_t since = nobody_has_one && records.world_size > 1 ? records.start_ns : 0;
-  for (const Comm& comm : records.comms) {
-    if (comm.state == flight::CommState::kCreating && (since == 0 || comm.begin_ns < since)) since = comm.begin_ns;
-  }
-  return since;
-}
-
-// Whether a living process has a call outstanding, or is creating a communicator; `since`: the oldest such start.
+// Whether a living process has a call outstanding; `since`: the oldest such call's start.
 bool Trigger::State::someone_waits(const Job& job, std::uint64_t* since) const {
   *since = 0;
   bool nobody_has_one = std::all_of(job.processes.begin(), job.processes.end(), [](const auto& p) { return p->records.comms.empty(); });
@@ -150,13 +156,6 @@ bool Trigger::State::someone_waits(const Job& job, std::uint64_t* since) const {
     }
   }
   return *since != 0;
-}
-
-// Nobody waits, and yet nothing is recorded of anybody: they may all wait on the host.
-bool Trigger::State::all_are_still(const Job& job) const {
-  double still = static_cast<double>(job.journal.now_ns - std::min(last_record_ns, job.journal.now_ns)) / 1e9;
-  return last_record_ns && still >= job.params.stall_after / 2 && job.processes.size() > 1 &&
-         std::none_of(job.processes.begin(), job.processes.end(), [](const auto& process) { return process->journal.death.has_value(); });
 }
 
 Trigger::Trigger() : state_(std::make_unique<State>()) {}
@@ -187,6 +186,7 @@ bool Trigger::look(const Job& job) {
   std::uint64_t since = 0;
   bool waits = s.someone_waits(job, &since);
   double waited = waits && now > since ? static_cast<double>(now - since) / 1e9 : 0;
+  if (all_are_still(job, s.last_record_ns)) waited = std::max(waited, job.params.stall_after / 2);
   s.suspicious = waited > std::min(1.0, job.params.stall_after / 4);
   if (news && s.difference_ns == 0) s.difference_ns = now;
 
@@ -220,8 +220,7 @@ bool Trigger::look(const Job& job) {
     return true;
   }
   // Nothing differs: only a stall can be found, and only time decides it.
-  bool stall = waited >= job.params.stall_after / 2 || s.all_are_still(job);
-  s.suspicious = s.suspicious || stall;
+  bool stall = waited >= job.params.stall_after / 2;
   if ((stall || s.recheck) && now - s.last_run_ns >= kSecond) {
     s.last_run_ns = now;
     s.recheck = stall;
@@ -231,7 +230,7 @@ bool Trigger::look(const Job& job) {
   bool still = waited >= kStillSeconds && waited < kStillUntil && stable && now - s.last_run_ns >= kSecond;
   // What is slow or tight, but goes on.
   bool due = s.records != s.records_at_run && s.last_run_ns && now - s.last_run_ns >= kPeriod;
-  if (s.last_run_ns == 0) s.last_run_ns = now;
+  if (s.last_run_ns == 0) s.last_run_ns = now, s.records_at_run = s.records;
   if (!still && !due) return false;
   s.records_at_run = s.records;
   s.last_run_ns = now;

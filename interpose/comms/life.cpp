@@ -77,7 +77,11 @@ void become_ready(const flight::Writer& writer, flight::CommEntry* entry, resolv
   if (!entry) return;
   ask_position(library, comm, entry);
   std::uint64_t total;
-  if (!runtime::device_memory(&entry->free_after, &total)) entry->free_after = flight::kUnknownBytes;
+  if (runtime::device_memory(&entry->free_after, &total)) {
+    note_device_total(writer, total);
+  } else {
+    entry->free_after = flight::kUnknownBytes;
+  }
   entry->ready_ns = calls::now_ns();
   note_position(writer, *entry);
   entry->state.store(CommState::kReady, std::memory_order_release);
@@ -176,11 +180,7 @@ Creation begin_creation(const flight::Writer& writer, const Plan& plan, resolve:
   entry->site = rank::call_site(writer);
   std::uint64_t total;
   entry->state.store(CommState::kCreating, std::memory_order_release);
-  if (runtime::device_memory(&entry->free_before, &total)) {
-    note_device_total(writer, total);
-  } else {
-    entry->free_before = flight::kUnknownBytes;
-  }
+  if (!runtime::device_memory(&entry->free_before, &total)) entry->free_before = flight::kUnknownBytes;
   if (creation.index == 0) record_versions(writer, library);
   return creation;
 }

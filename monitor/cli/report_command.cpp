@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <stdexcept>
 
@@ -6,6 +7,7 @@
 #include "core/job/report.h"
 #include "monitor/cli/commands.h"
 #include "monitor/replay.h"
+#include "monitor/warnings.h"
 
 namespace dshang::monitor::cli {
 namespace {
@@ -15,10 +17,23 @@ struct Options {
   bool json = false, dump = false;
 };
 
+// What is set now and does not count: the job is told with the settings that it had.
+void say_settings() {
+  constexpr const char* kStallAfter = "DSHANG_STALL_AFTER";
+  for (const std::string& line : environment_warnings(library_path())) {
+    if (!line.starts_with(kStallAfter)) std::fprintf(stderr, "dshang: %s\n", line.c_str());
+  }
+  if (std::getenv(kStallAfter)) {
+    std::fprintf(stderr, "dshang: %s has no effect here: a report uses the one that the job had\n",
+                 kStallAfter);
+  }
+}
+
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 int run(const Options& options) {
   Replay replayed = replay(options.directories);
+  say_settings();
   if (options.dump) {
     for (const auto& process : replayed.job->processes)
       print(job::dump(process->records, replayed.job->names));

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
+#include <memory>
 #include <system_error>
 
 #include "monitor/cli/commands.h"
@@ -36,7 +37,7 @@ std::string first_that_has(std::initializer_list<const char*> places, const char
 }
 
 int print_path(const std::string& path, const char* what) {
-  if (path.empty()) return bad_input(std::string(what) + " is not where this program belongs to");
+  if (path.empty()) return bad_input(std::string(what) + " is not where this program expects it");
   std::printf("%s\n", path.c_str());
   return 0;
 }
@@ -50,15 +51,18 @@ std::string library_path() {
 }
 
 void add_path(CLI::App& app, Run* chosen) {
-  CLI::App* path = app.add_subcommand("path", "where the library and the header are");
-  path->require_subcommand(1);
-  path->add_subcommand("lib", "libdshang.so, for LD_PRELOAD")->callback([chosen] {
-    *chosen = [] { return print_path(library_path(), "libdshang.so"); };
-  });
-  path->add_subcommand("include", "the directory of dshang.h")->callback([chosen] {
-    *chosen = [] {
-      return print_path(first_that_has({"include", "../include", "../include/dshang"}, "dshang.h"),
-                        "dshang.h");
+  auto what = std::make_shared<std::string>();
+  CLI::App* path = app.add_subcommand("path", "where the library (lib) and the header (include) are");
+  path->add_option("WHAT", *what, "lib: libdshang.so, for LD_PRELOAD; include: the directory of dshang.h");
+  path->callback([chosen, what] {
+    *chosen = [what] {
+      if (*what == "lib") return print_path(library_path(), "libdshang.so");
+      if (*what == "include") {
+        return print_path(first_that_has({"include", "../include", "../include/dshang"}, "dshang.h"),
+                          "dshang.h");
+      }
+      std::string problem = what->empty() ? "say what" : *what + " is not known";
+      return bad_input("path: " + problem + "; lib is libdshang.so, include the directory of dshang.h");
     };
   });
 }

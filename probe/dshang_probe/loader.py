@@ -81,7 +81,7 @@ class Loader:
             note("loader.first_step", str(step))
         while reading.told < len(reading.batches):
             print_of = reading.batches[reading.told]
-            self.probe.native.note("batch.%d" % reading.told, "%s %s" % print_of if print_of else "unread")
+            self.probe.native.note("batch.%d" % reading.told, ("%s %s" % print_of).strip() if print_of else "unread")
             reading.told += 1
 
 

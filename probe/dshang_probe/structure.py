@@ -1,5 +1,5 @@
-"""The parameters that a framework is about to take over: names, shapes and types, so that ranks that bring another model
-are found, and what differs has a name.
+"""The parameters that a framework is about to take over: names, shapes and types, so that ranks that bring another
+model are found, and what differs has a name.
 
 Values are not read: they lie on the device, and reading them would wait for it."""
 from dshang_probe.digest import short_hash
@@ -11,7 +11,7 @@ _MOST_TEXT = 1400
 
 
 def note_parameters(native, model, number):
-    """Notes `parameters.<number>` = "<count> <hash>", and of each chunk `parameters.<number>.<first>` = "<hash> <entry> ...".
+    """Notes `parameters.<number>` = "<count> <hash>", and `parameters.<number>.<first>` = "<hash> <entry> ..." of chunks.
 
     Experts are left out: which ones a rank has is its own business."""
     entries = []

@@ -4,6 +4,7 @@ Written against DeepSpeed 0.19.8; private names are those of the class Partition
 """
 import sys
 import threading
+import weakref
 
 _NOT_AVAILABLE = "NOT_AVAILABLE"
 _MOST_BREAKS = 500            # different ones that are told with the modules' names
@@ -27,7 +28,7 @@ def _parameter_names(params):
 class Zero3:
     def __init__(self, native, names, phases, patches):
         self.native, self.names, self.phases, self.patches = native, names, phases, patches
-        self.mode = None
+        self.modes = weakref.WeakKeyDictionary()      # by coordinator: each engine has one
         self.breaks = set()
 
     def watch_coordinator(self, module):
@@ -116,8 +117,8 @@ class Zero3:
         try:
             mode = ("COMPLETE" if coordinator.is_complete_trace() else
                     "RECORD" if coordinator.is_record_trace() else "INVALID")
-            if mode != self.mode:
-                self.mode = mode
+            if mode != self.modes.get(coordinator):
+                self.modes[coordinator] = mode
                 self.native.trace_mode(self.names.intern(mode + what))
         except Exception as error:
             self.patches.skip("trace mode", error)

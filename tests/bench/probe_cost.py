@@ -19,13 +19,14 @@ def measure(build, blocks, steps):
     with tempfile.TemporaryDirectory() as folder:
         preload = [os.path.join(build, name) for name in ("libdshang.so", "libsimcuda.so")]
         env = dict(os.environ, LD_PRELOAD=":".join(preload), PYTHONPATH=os.path.join(build, "simgpu_python"),
-                   SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=str(22000 + os.getpid() % 5000),
+                   SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", WORLD_SIZE="2",
+                   MASTER_ADDR="127.0.0.1", MASTER_PORT=str(22000 + os.getpid() % 5000),
                    DSHANG_DIR=os.path.join(folder, "dshang"))
         ranks = []
         for rank in range(2):
             command = [sys.executable, os.path.join(HERE, "zero3_steps.py"), str(blocks), str(steps)]
             mine = dict(env, RANK=str(rank), LOCAL_RANK=str(rank))
-            with open(os.path.join(folder, f"out.{rank}"), "w") as out, open(os.path.join(folder, f"err.{rank}"), "w") as err:
+            with open(f"{folder}/out.{rank}", "w") as out, open(f"{folder}/err.{rank}", "w") as err:
                 ranks.append(subprocess.Popen(command, env=mine, stdout=out, stderr=err))
         try:
             ends = [rank.wait(timeout=1200) for rank in ranks]
@@ -46,11 +47,21 @@ def main():
     parser.add_argument("--steps", type=int, default=12)
     options = parser.parse_args()
     figures = measure(os.path.abspath(options.build), options.blocks, options.steps)
-    print(f"ZeRO-3 step, host time, 2 ranks, simulated GPU, {len(figures['on'])} steps each way")
-    for name, on, off in (("elapsed", "on", "off"), ("CPU time of the process", "cpu_on", "cpu_off")):
-        with_probe, without = statistics.median(figures[on]), statistics.median(figures[off])
-        change = 100 * (with_probe / without - 1)
-        print(f"  {name:24} without the probe {without:8.2f} ms, with {with_probe:8.2f} ms: {change:+.2f} %")
+    pairs, median = list(zip(figures["on"], figures["off"])), statistics.median
+    print(f"ZeRO-3 step, host time, 2 ranks, simulated GPU, {len(pairs)} pairs of blocks of {len(pairs[0][0])} steps, the fastest of each")
+    for position, name in enumerate(("elapsed", "CPU time of Python's threads")):
+        def of(block):
+            return min(step[position] for step in block)              # what else the machine does only adds
+        changes = sorted(100 * (of(on) / of(off) - 1) for on, off in pairs)
+        without = median(of(off) for _, off in pairs)
+        quarter = len(changes) // 4
+        print(f"  {name:30} without the probe {without:8.2f} ms, with it {median(changes):+.2f} % "
+              f"(half of the pairs {changes[quarter]:+.2f} to {changes[-1 - quarter]:+.2f} %)")
+    counted = figures["counted"]
+    total = sum(count * cost for count, cost in counted.values()) / 1e3
+    cpu = median(min(step[1] for step in block) for block in figures["off"])
+    print(f"  counted: {total:.2f} ms of {cpu:.1f} ms CPU time a step = {100 * total / cpu:.2f} %: " +
+          ", ".join(f"{count} x {cost:.1f} us {name}" for name, (count, cost) in counted.items()))
 
 
 main()

@@ -1,9 +1,13 @@
 """One rank of a ZeRO-3 job whose steps cost host time only: blocks of steps with and without the probe, in turns.
 
-    zero3_steps.py BLOCKS STEPS     rank 0 prints {"on": [ms a step, ...], "off": [...], "cpu_on": ..., "cpu_off": ...}
+    zero3_steps.py BLOCKS STEPS     rank 0 prints {"on": [[(elapsed ms, CPU ms) a step, ...] a block, ...], "off": ...,
+                                    "counted": {what: (times a step, us each), ...}}
 
 The probe is taken off and put on again in one process, so that everything else is equal; the first two steps of each
-block (in which the probe learns the names anew, and DeepSpeed's trace may be recorded) are not counted."""
+block (in which the probe learns the names anew, and DeepSpeed's trace may be recorded) are not counted.  CPU time is that
+of the threads that run Python: the main thread and autograd's, not those of the simulated GPU.  `counted` is what the
+probe does in a step, counted, times what each of these things takes alone: a figure that a loaded machine hardly moves."""
+import collections
 import gc
 import json
 import os
@@ -16,7 +20,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 NOT_COUNTED = 2
-WIDTH, LAYERS, BATCH = 64, 24, 4
+WIDTH, LAYERS, BATCH = 64, 12, 4
 
 
 class Block(nn.Module):
@@ -47,6 +51,78 @@ class Model(nn.Module):
         return self.head(x).float().pow(2).mean()
 
 
+def cpu_ms():
+    total = 0
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open("/proc/self/task/%s/comm" % thread) as file:
+                of_python = thread == str(os.getpid()) or file.read().startswith("pt_autograd")
+            if of_python:
+                with open("/proc/self/task/%s/schedstat" % thread) as file:
+                    total += int(file.read().split()[0])
+        except FileNotFoundError:                                    # a thread that ended meanwhile
+            continue
+    return total / 1e6
+
+
+class Counting:
+    """The native side, with a count of its calls."""
+
+    def __init__(self, native):
+        self.native, self.counts = native, collections.Counter()
+
+    def __getattr__(self, name):
+        function = getattr(self.native, name)
+
+        def call(*args):
+            self.counts[name] += 1
+            return function(*args)
+        return call
+
+
+def alone_us(function, times=2000):
+    """CPU time of one call, the best of several rounds."""
+    best = float("inf")
+    for _ in range(5):
+        begin = time.thread_time()
+        for _ in range(times):
+            function()
+        best = min(best, (time.thread_time() - begin) / times)
+    return 1e6 * best
+
+
+def counted(probe, native, step, module, coordinator):
+    """{what: (times a step, us each)} of visits, gathers, phases and samples of memory."""
+    probe.disarm()
+    counting = Counting(native)
+    assert probe.arm(counting)
+    samples = collections.Counter()
+    memory = type(probe._arming.probe.memory)
+    original = memory._sample
+    memory._sample = lambda self: samples.update(["memory"]) or original(self)
+    for _ in range(4):
+        counting.counts.clear(), samples.clear()
+        step()
+    memory._sample = original
+    probe.disarm()
+    assert probe.arm(native)
+    step()
+    parts = probe._arming.probe
+    params = set(module.parameters())
+
+    def without(coordinator, what, forward):
+        pass
+    fetch, gather = parts.zero3._around_fetch(without), parts.zero3._around_gather(without)
+    phase = parts.phases.around("forward")(lambda: None)
+    costs = {
+        "visit": alone_us(lambda: fetch(coordinator, module, forward=True)),
+        "gather": alone_us(lambda: gather(coordinator, params, forward=True)) * step.parameters / len(params),
+        "phase_push": alone_us(phase), "memory": alone_us(parts.memory.sample, 200)}
+    counts = counting.counts + samples
+    counts["gather"] = min(counts["gather"], 1)          # one bundle of all parameters, or the same parameters in pieces
+    return {name: (counts[name], cost) for name, cost in costs.items()}
+
+
 def main(blocks, steps):
     rank, local = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     torch.cuda.set_device(local)
@@ -62,7 +138,7 @@ def main(blocks, steps):
     data = TensorDataset(torch.randn(BATCH * (blocks * steps + 1), WIDTH))
     batches = iter(DataLoader(data, batch_size=BATCH))
     native = probe._arming.probe.native
-    figures = {"on": [], "off": [], "cpu_on": [], "cpu_off": []}
+    figures = {"on": [], "off": []}
     gc.disable()
     for block in range(blocks):
         way = ("on", "off")[block % 2 ^ (block // 2) % 2]            # on off off on ...: a drift falls on both
@@ -70,15 +146,22 @@ def main(blocks, steps):
             probe.disarm()
         elif probe._arming is None:
             assert probe.arm(native)
+        figures[way].append([])
         for step in range(steps):
-            begin, cpu = time.perf_counter(), time.process_time()
+            begin, cpu = time.perf_counter(), cpu_ms()
             x, = next(batches)
             engine.backward(engine(x.to(device, torch.bfloat16)))
             engine.step()
             if step >= NOT_COUNTED:
-                figures[way].append(1e3 * (time.perf_counter() - begin))
-                figures["cpu_" + way].append(1e3 * (time.process_time() - cpu))
+                figures[way][-1].append((1e3 * (time.perf_counter() - begin), cpu_ms() - cpu))
         gc.collect()
+
+    def step():
+        engine.backward(engine(x.to(device, torch.bfloat16)))
+        engine.step()
+    step.parameters = len(list(model.parameters()))
+    coordinator = engine.optimizer.parameter_offload.get_param_coordinator()
+    figures["counted"] = counted(probe, native, step, model.blocks[3].up, coordinator)
     if rank == 0:
         print(json.dumps(figures))
     torch.distributed.destroy_process_group()

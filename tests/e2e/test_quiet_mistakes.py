@@ -57,7 +57,8 @@ def test_models_of_different_structure(tmp_path):
         job.wait_for("hang", PATIENCE, lambda: job.report() and job.report()["verdict"] == "hang")
         report = job.wait_for("cause", 10, lambda: warning(job, "parameters-differ") and job.report())
         first, second = report["findings"][:2]
-        assert [first[key] for key in ("class", "severity", "certainty")] == ["parameters-differ", "error", "proven"], first
+        kind = [first[key] for key in ("class", "severity", "certainty")]
+        assert kind == ["parameters-differ", "error", "proven"], first
         what = r"head\.weight is \[10,32\] float32 on ranks? 0.* and \[9,32\] float32 on rank 1"
         assert re.search(what, first["summary"]), first
         assert (second["class"], second["consequence_of"]) == ("argument-mismatch", 0), second

@@ -301,8 +301,17 @@ def test_a_broken_trace_is_told_with_both_modules(probe, native, monkeypatch):
     debug.module_names[unknown] = "plain norm"
     first, second = model.parts["first"], model.parts["second"]
     for order, came in (([first], second), ([], first), ([second], unknown)):
-        probe.zero3.mode = "COMPLETE"
         PartitionedParameterCoordinator(order).trace_prologue(came)
     assert [what[1] for what in native.of("trace_mode")] == [
         "INVALID got=second expected=first", "INVALID got=first expected=-", "INVALID got=plain_norm expected=second"]
     assert not native.skipped()
+
+
+def test_each_engine_has_a_trace_of_its_own(probe, native):
+    actor, critic = PartitionedParameterCoordinator([]), PartitionedParameterCoordinator([])
+    critic.mode = "RECORD"
+    told = probe.zero3._around_reset(lambda coordinator: None)
+    for _ in range(3):
+        told(actor)
+        told(critic)
+    assert [what[1] for what in native.of("trace_mode")] == ["COMPLETE", "RECORD"]

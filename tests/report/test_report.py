@@ -99,6 +99,16 @@ def test_it_is_repeated_from_the_files(job):
         assert dshang("report", job.directory, "--json").stdout == file.read()
 
 
+def test_settings_of_now_do_not_count_and_that_is_said(job):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DSHANG_")}
+    env.update(DSHANG_STALL_AFTER="abc", DSHANG_DRI="x")
+    told = subprocess.run([os.path.join(BUILD, "dshang"), "report", job.directory], env=env, capture_output=True, text=True)
+    assert (told.returncode, told.stdout) == (0, job.text())
+    assert told.stderr.splitlines() == [
+        "dshang: DSHANG_DRI is no variable that dshang knows; the nearest is DSHANG_DIR",
+        "dshang: DSHANG_STALL_AFTER has no effect here: a report uses the one that the job had"]
+
+
 def test_the_block_in_the_log_is_short_and_begins_with_the_story(job):
     block = [line for line in job.log.read_text(errors="replace").splitlines() if line.startswith("dshang: ")]
     findings = job.report()["findings"]

@@ -2,6 +2,7 @@
 from rankscript import run
 
 RANKS = 3
+MODES = ("blocking",)
 
 EXPECT = {
     "verdict": "healthy",

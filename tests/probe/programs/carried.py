@@ -39,12 +39,16 @@ assert native.skipped() == [], native.skipped()
 from deepspeed.runtime.engine import DeepSpeedEngine
 from deepspeed.runtime.zero.partition_parameters import GatheredParameters, Init
 from torch.nn.modules.module import Module, Parameter
+from torch.utils.data.dataloader import DataLoader, _BaseDataLoaderIter
 
 assert native.skipped() == [], native.skipped()
 with Init():
     part = Module([], [Parameter(0), Parameter(1)])
     model = Module([("part", part), ("plain", Module([], []))], [Parameter(2)])
-engine = DeepSpeedEngine(model)
+engine = DeepSpeedEngine(model=model)
+loader = DataLoader("first", "second", "third")
+batches = _BaseDataLoaderIter(loader)
+assert batches.__next__() == "first"
 engine.forward()
 engine.backward()
 engine.step()
@@ -71,6 +75,11 @@ gathers = [what[1] for what in said if what[0] == "gather"]
 assert gathers[1] == gathers[2] != gathers[0]
 facts = {what[1]: what[2] for what in native.of("note")}
 assert facts["deepspeed.stage"] == "3" and facts["version.torch"] == "stand-in", facts
+assert facts["loader.length"] == "3" and facts["loader.first_step"] == "0" and facts["seed.torch"] == "7", facts
+assert facts["batch.0"] == "c3597c4806e1cd12", facts       # in every process, on every Python
+assert facts["parameters.1"].startswith("3 ") and "parameter.1[2,0]:float32" in facts["parameters.1.0"], facts
+assert len(facts["deepspeed.config.hash"]) == 16, facts
+assert native.skipped() == [], native.skipped()
 
 import torch
 

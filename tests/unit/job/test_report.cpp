@@ -36,8 +36,8 @@ TEST_CASE("a judged finding that is no longer found has ended, a proven one has 
   Report report = history.update(*job, {}, &news);
   CHECK(news);
   REQUIRE(report.findings.size() == 2);
-  CHECK(report.findings[0].resolved == 7.0);
-  CHECK_FALSE(report.findings[1].resolved);
+  CHECK_FALSE(report.findings[0].resolved);  // what still holds comes first
+  CHECK(report.findings[1].resolved == 7.0);
   history.update(*job, {}, &news);
   CHECK_FALSE(news);
 }
@@ -70,6 +70,52 @@ TEST_CASE("ranks that were ended while they waited did not get what they waited 
   REQUIRE(report.findings.size() == 1);
   CHECK_FALSE(report.findings[0].resolved);
   CHECK(verdict_of(report) == "hang");
+}
+
+TEST_CASE("endings after a first finding are its consequences", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  Finding cycle = finding("comm-order-cycle", Severity::kHang), dead = finding("rank-dead", Severity::kError);
+  cycle.waiting = {0, 1};
+  cycle.at = 1;
+  dead.suspects = {1};
+  dead.at = 14;
+  history.update(*job, {{cycle}, {}, {}}, &news);
+  job->processes[1]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 9};
+  for (int look = 0; look < 2; ++look) {
+    Report report = history.update(*job, {{dead}, {}, {}}, &news);
+    REQUIRE(report.findings.size() == 2);
+    CHECK(report.findings[0].type == "comm-order-cycle");
+    CHECK(report.findings[1].consequence_of == std::size_t{0});
+  }
+}
+
+TEST_CASE("nobody is interrupted after a hang was found", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  history.update(*job, {{finding("host-stall", Severity::kHang)}, {}, {}}, &news);
+  job->processes[1]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 15};
+  Finding follows = finding("early-return", Severity::kError);
+  follows.consequence_of = 0;
+  Report report = history.update(*job, {{finding("interrupted", Severity::kInfo), follows}, {}, {}}, &news);
+  REQUIRE(report.findings.size() == 2);
+  for (const Finding& f : report.findings) CHECK(f.type != "interrupted");
+}
+
+TEST_CASE("an ending that came first stays the cause", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  Finding dead = finding("rank-dead", Severity::kError);
+  dead.suspects = {1};
+  dead.at = 14;
+  job->processes[1]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 9};
+  history.update(*job, {{dead}, {}, {}}, &news);
+  Report report = history.update(*job, {{dead, finding("unknown-hang", Severity::kHang)}, {}, {}}, &news);
+  CHECK_FALSE(report.findings[0].consequence_of);
+  CHECK_FALSE(report.findings[1].consequence_of);
 }
 
 TEST_CASE("a better explanation replaces the first one and keeps its time", "[report]") {

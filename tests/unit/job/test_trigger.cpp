@@ -22,8 +22,28 @@ bool asks_within(Trigger& trigger, Job& job, double seconds) {
 TEST_CASE("a healthy job asks for nothing", "[trigger]") {
   auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(38, kGather)));
   Trigger trigger;
-  CHECK_FALSE(asks_within(trigger, *job, 60));
+  CHECK_FALSE(asks_within(trigger, *job, 4.9));
   CHECK_FALSE(trigger.suspicious());
+}
+
+TEST_CASE("a job of which nothing is recorded any more is watched after half the threshold", "[trigger]") {
+  auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(40, kGather)));
+  Trigger trigger;
+  CHECK_FALSE(asks_within(trigger, *job, 4.9));
+  CHECK(asks_within(trigger, *job, 0.3));
+  CHECK(trigger.suspicious());
+}
+
+TEST_CASE("a creation that goes on, and ranks without any communicator, are watched", "[trigger]") {
+  std::string creating = "comm more size=2 state=creating ready=-\n";
+  for (const std::string& text : {rank(0, 2, kGather + creating) + rank(1, 2, kGather), std::string("rank 0 world 2\nrank 1 world 2\n")}) {
+    auto job = made(text);
+    Trigger trigger;
+    CHECK(asks_within(trigger, *job, 1.6));
+    job->journal.now_ns += kSecondNs;
+    CHECK(asks_within(trigger, *job, 1));
+    CHECK(trigger.suspicious());
+  }
 }
 
 TEST_CASE("a difference is explained as soon as it has settled", "[trigger]") {
@@ -33,12 +53,14 @@ TEST_CASE("a difference is explained as soon as it has settled", "[trigger]") {
   CHECK(asks_within(trigger, *job, 0.6));
 }
 
-TEST_CASE("a call made by some only is no difference, but is watched when it lasts", "[trigger]") {
+TEST_CASE("a call made by some only is no difference; it is looked at when nothing moves, and watched when it lasts", "[trigger]") {
   auto job = made(rank(0, 2, kGather + "call all_gather 5 bf16 queued\n") + rank(1, 2, kGather));
   Trigger trigger;
-  CHECK_FALSE(asks_within(trigger, *job, 3.5));  // half the threshold of 10 s is not reached
+  CHECK_FALSE(asks_within(trigger, *job, 0.9));
+  CHECK(asks_within(trigger, *job, 1));
   CHECK(trigger.suspicious());
-  CHECK(asks_within(trigger, *job, 3));
+  job->journal.now_ns += 5 * kSecondNs;  // half the threshold of 10 s
+  CHECK(asks_within(trigger, *job, 1.1));
 }
 
 TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[trigger]") {
@@ -52,6 +74,25 @@ TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[
   job->processes[0]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 9};
   Trigger trigger;
   CHECK(asks_within(trigger, *job, 1));
+}
+
+TEST_CASE("facts and trace modes are compared once, soon, and end no waiting", "[trigger]") {
+  for (const std::string& news : {std::string("fact loader.length 5\n"), std::string("visit trace_mode INVALID\n")}) {
+    auto job = made(rank(0, 2, kGather + news) + rank(1, 2, kGather));
+    Trigger trigger;
+    CHECK(asks_within(trigger, *job, 1.1));
+    CHECK_FALSE(asks_within(trigger, *job, 3));
+    CHECK_FALSE(trigger.suspicious());
+  }
+}
+
+TEST_CASE("a difference settles also where facts are new", "[trigger]") {
+  std::string fact = "fact loader.length 5\n";
+  auto job = made(rank(0, 2, fact + "call all_gather 5 bf16 queued\n") + rank(1, 2, fact + "call all_gather 6 bf16 queued\n"));
+  Trigger trigger;
+  CHECK_FALSE(trigger.look(*job));
+  CHECK_FALSE(asks_within(trigger, *job, 0.3));
+  CHECK(asks_within(trigger, *job, 0.6));
 }
 
 TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
@@ -68,6 +109,7 @@ TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
 TEST_CASE("calls from places that had not met are looked at, ever more rarely", "[trigger]") {
   auto from = [](const std::string& line) { return repeat(4, "call all_reduce 1 f32 sum site=\"t.py:" + line + " f\"\n"); };
   auto job = made(rank(0, 2, from("1")) + rank(1, 2, from("2")));
+  job->params.stall_after = 3600;
   Trigger trigger;
   CHECK(asks_within(trigger, *job, 1));
   int asked = 0;
@@ -75,6 +117,7 @@ TEST_CASE("calls from places that had not met are looked at, ever more rarely", 
   CHECK(asked >= 5);
   CHECK(asked <= 12);
   auto same = made(rank(0, 2, from("1")) + rank(1, 2, from("1")));
+  same->params.stall_after = 3600;
   Trigger other;
   CHECK_FALSE(asks_within(other, *same, 60));
 }

@@ -15,7 +15,10 @@ def register_module_forward_hook(_, always_call=False):
 
 
 class Parameter:
+    shape, dtype, requires_grad = (), "torch.float32", True
+
     def __init__(self, number):
+        self.ds_shape = (2, number)
         self.ds_id, self.ds_status = number, types.SimpleNamespace(name="NOT_AVAILABLE")
 
 
@@ -29,6 +32,10 @@ class Module:
         yield "", self
         for name, part in self.parts:
             yield name, part
+
+    def named_parameters(self):
+        for number, parameter in enumerate(self.parameters()):
+            yield "parameter.%d" % number, parameter
 
     def parameters(self):
         yield from self.own

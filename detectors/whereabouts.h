@@ -1,0 +1,22 @@
+// Where a rank is that others wait for, in words.
+#pragma once
+
+#include <string>
+
+#include "detectors/registry.h"
+
+namespace dshang::detect {
+
+// " at train.py:12 step", "" where it is not known.
+std::string place(const JobView& view, job::SiteId site);
+
+// The oldest call that the rank waits in, or waited in until its process ended; null = none.
+const job::Call* oldest_outstanding(const job::RankView& rank);
+
+// "waits in call 2 of world (all_reduce at train.py:30 step)"; `rank` is an index into JobView::ranks.
+std::string waits_in_text(const JobView& view, std::size_t rank, const job::Call& call);
+
+// "waits in call ...", "has ended", "is on the host in data.py:7 next_batch and makes no progress"
+std::string whereabouts(const JobView& view, std::size_t rank);
+
+}  // namespace dshang::detect

@@ -1,0 +1,48 @@
+"""What the program says to words that it does not know: one line that helps, and status 2."""
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent.parent
+BUILD = pathlib.Path(os.environ.get("TEST_BUILD", ROOT / "build"))
+
+
+def dshang(*arguments, **settings):
+    env = {name: value for name, value in os.environ.items() if not name.startswith("DSHANG_")}
+    return subprocess.run([BUILD / "dshang", *arguments], env=dict(env, **settings), capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["dryrun", "-n", "2", "--", "true"], "dryrun is no command; did you mean dry-run?"),
+    (["reprot", "x"], "did you mean report?"),
+    (["frobnicate"], "frobnicate is no command; there are report, path, dry-run, monitor"),
+    (["path"], "path: say what; lib is libdshang.so, include the directory of dshang.h"),
+    (["path", "library"], "path: library is not known; lib is libdshang.so"),
+    (["dry-run", "-n", "x", "--", "true"], "x is no number of ranks (dshang dry-run --help)"),
+    (["dry-run", "-n", "99999999999", "--", "true"], "99999999999 is no number of ranks"),
+    (["dry-run", "-n", "65", "--", "true"], "the number of ranks is 65, not 1 to 64"),
+    (["report"], "DIR is required (dshang report --help)"),
+    (["report", "--frob", "."], "--frob"),
+])
+def test_a_mistake_gets_one_line_that_helps(arguments, says):
+    told = dshang(*arguments)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert says in told.stderr and told.stderr.startswith("dshang: ") and told.stderr.count("\n") == 1, told.stderr
+
+
+def test_a_folder_of_jobs_is_answered_with_their_names(tmp_path):
+    for name in ("first", "second"):
+        (tmp_path / name / "flight").mkdir(parents=True)
+    told = dshang("report", str(tmp_path))
+    assert told.returncode == 2
+    assert told.stderr == f"dshang: {tmp_path} holds no flight files; did you mean one of {tmp_path}/first, {tmp_path}/second?\n"
+    for number in range(6):
+        (tmp_path / f"third{number}" / "flight").mkdir(parents=True)
+    assert "third2, … (8 jobs)?" in dshang("report", str(tmp_path)).stderr
+
+
+def test_a_folder_of_other_things_is_answered_without_a_guess(tmp_path):
+    (tmp_path / "other").mkdir()
+    assert dshang("report", str(tmp_path)).stderr == f"dshang: {tmp_path} holds no flight files\n"
