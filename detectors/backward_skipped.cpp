@@ -2,6 +2,7 @@
 // already be in the next step.
 #include <algorithm>
 
+#include "detectors/raised.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -83,16 +84,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   }
   if (goes_forward(d.story.next[0]))
     e.evidence.push_back(who(d) + " is in the next forward pass while the others are in backward");
-  bool raised = false;
-  if (const job::RankView* rank = view.by_rank(d.told_of)) {
-    const auto& exceptions = rank->records().exceptions;
-    if (!exceptions.empty()) {
-      const job::Exception& last = exceptions.at(exceptions.end() - 1);
-      raised = true;
-      e.evidence.push_back("its last exception: " + view.names().text(last.type) + ": " +
-                           view.names().text(last.message));
-    }
-  }
+  const bool raised = raised_before(view, d).has_value();  // told with the finding, with its remedy
   // A part of the pass that is missing without an exception: an output that the loss does not depend on.
   if (part_of_it && !raised && !goes_forward(d.story.next[0])) {
     e.fix = {
@@ -109,6 +101,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
       "every rank skips the same step.",
       "Run backward on every rank in every step; for a batch without loss use `(output * 0).sum()`.",
   };
+  if (raised) e.fix.erase(e.fix.begin());
   return e;
 }
 
