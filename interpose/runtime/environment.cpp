@@ -1,8 +1,5 @@
 #include "interpose/runtime/environment.h"
 
-#include <errno.h>
-#include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -87,33 +84,11 @@ std::uint64_t clock_ns(clockid_t clock) {
   return std::uint64_t(t.tv_sec) * 1000000000u + std::uint64_t(t.tv_nsec);
 }
 
-constexpr const char* kDirectory = "DSHANG_DIR";
-
-bool is_relative(const char* path) { return path && *path && *path != '/'; }
-
-// Where the process was started.  Empty = unknown, or DSHANG_DIR asked for none of it then.
-char start_directory[PATH_MAX];
-
-// The program may go elsewhere before it wakes.
-[[gnu::constructor]] void loaded() {
-  if (!is_relative(getenv(kDirectory))) return;
-  int kept_errno = errno;
-  if (!getcwd(start_directory, sizeof start_directory) || *start_directory != '/') *start_directory = 0;
-  errno = kept_errno;
-}
-
-// Puts "DSHANG_DIR=<start directory>/<value>" at `to`, which has room for it; returns its length with the
-// zero.
-std::size_t put_directory(char* to, const char* value) {
-  return static_cast<std::size_t>(sprintf(to, "%s=%s/%s", kDirectory, start_directory, value)) + 1;
-}
-
 }  // namespace
 
 bool Environment::copy_now() {
   std::size_t count = 0, bytes = 0;
   for (char** at = environ; at && *at; ++at, ++count) bytes += strlen(*at) + 1;
-  bytes += strlen(start_directory) + 1;
   std::size_t table = (count + 1) * sizeof(char*);
   void* memory = mmap(nullptr, table + bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return false;
@@ -121,20 +96,12 @@ bool Environment::copy_now() {
   char* text = static_cast<char*>(memory) + table;
   char* end = text + bytes;
   std::size_t kept = 0;
-  bool placed = false;
   for (std::size_t i = 0; i < count && environ[i]; ++i) {
     if (value_of(environ[i], "LD_PRELOAD")) continue;
     std::size_t length = strlen(environ[i]) + 1;
-    std::size_t reserved = placed ? 0 : strlen(start_directory) + 1;
-    if (length + reserved > static_cast<std::size_t>(end - text)) break;  // grew under our hands
-    out[kept++] = text;
-    const char* directory = value_of(environ[i], kDirectory);
-    if (is_relative(directory) && *start_directory && !placed) {
-      placed = true;
-      text += put_directory(text, directory);
-      continue;
-    }
+    if (length > static_cast<std::size_t>(end - text)) break;  // grew under our hands
     memcpy(text, environ[i], length);
+    out[kept++] = text;
     text += length;
   }
   out[kept] = nullptr;

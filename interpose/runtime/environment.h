@@ -13,8 +13,7 @@ namespace dshang::interpose {
 
 class Environment {
  public:
-  // Copies `environ`, without LD_PRELOAD, and with DSHANG_DIR as a path from the root: one that is relative
-  // begins where this process was started.  False = no memory; the object is then empty.
+  // Copies `environ`, without LD_PRELOAD.  False = no memory; the object is then empty.
   bool copy_now();
 
   char* const* entries() const { return entries_; }  // null-terminated

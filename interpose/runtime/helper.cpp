@@ -84,6 +84,9 @@ void wait_for_hand_over() {
   }
 }
 
-void fall_asleep() { link_to_monitor.forget(); }
+void fall_asleep() {
+  link_to_monitor.forget();
+  keeper::forget();
+}
 
 }  // namespace dshang::interpose::helper

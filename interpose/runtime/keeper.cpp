@@ -78,7 +78,7 @@ int keep(void* argument) {
 
 bool has_ended(const Keeper& keeper) {
   long found = system_call(SYS_wait4, keeper.pid, 0, __WALL | WNOHANG);
-  return found == keeper.pid || found == -ECHILD;  // a forked child has its parent's table
+  return found == keeper.pid || found == -ECHILD;
 }
 
 // The keeper uses this thread's thread-local memory while it runs the body: nothing of libc meanwhile.
@@ -114,8 +114,9 @@ int run(int (*body)(void*), void* argument) {
   keeper->body = body;
   keeper->argument = argument;
   keeper->ready.store(0, std::memory_order_relaxed);
-  // No exit signal.  The descriptors are shared: a copy would hold the host's pipes open.
-  int pid = clone(keep, static_cast<char*>(stack) + kStack, CLONE_VM | CLONE_FILES | CLONE_FS, keeper);
+  // No exit signal.  The descriptors are shared: a copy would hold the host's pipes open.  The working
+  // directory is not.
+  int pid = clone(keep, static_cast<char*>(stack) + kStack, CLONE_VM | CLONE_FILES, keeper);
   if (pid < 0) {
     int error = errno;
     munmap(stack, kStack);
@@ -129,6 +130,14 @@ void tidy() {
   for (Keeper& keeper : keepers) {
     if (!keeper.pid || !has_ended(keeper)) continue;
     munmap(keeper.stack, kStack);
+    keeper.pid = 0;
+  }
+}
+
+// Their numbers may come to stand for children of its own.
+void forget() {
+  for (Keeper& keeper : keepers) {
+    if (keeper.pid) munmap(keeper.stack, kStack);
     keeper.pid = 0;
   }
 }

@@ -31,7 +31,7 @@ class MonitorLink {
   // The memory is not handed over yet and may well be within a second: a monitor makes ready.  Any thread.
   bool is_due() const { return due_.load(std::memory_order_acquire); }
 
-  // Descriptor to wait for, -1 = not connected.  What the host has put in its place is never waited for.
+  // Descriptor to wait for, -1 = not connected.  advance() has seen to it that it is no number of the host's by now.
   int descriptor() const { return connection_.number(); }
 
   // It is readable or closed.

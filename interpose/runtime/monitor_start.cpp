@@ -75,6 +75,15 @@ bool beside_library(char* path, std::size_t size) {
   return access(path, X_OK) == 0;
 }
 
+// Empty = unknown.
+char start_directory[kPath];
+
+[[gnu::constructor]] void loaded() {
+  int kept_errno = errno;
+  if (!getcwd(start_directory, sizeof start_directory)) *start_directory = 0;
+  errno = kept_errno;
+}
+
 struct Start {
   const char* program;
   char* const* arguments;
@@ -111,6 +120,8 @@ int spawn(Start* start) {
 // and the monitor is an orphan.
 int between(void* argument) {
   Start* start = static_cast<Start*>(argument);
+  // Where it is gone the monitor begins where the program is now.
+  if (*start_directory && chdir(start_directory) != 0) *start_directory = 0;
   start->error = spawn(start);
   return 0;
 }

@@ -214,11 +214,20 @@ def test_a_connection_that_the_program_closed_is_made_again(bench):
     assert len(bench.events("hello")) == 2
 
 
-def test_a_relative_directory_begins_where_the_rank_was_started(bench):
+@pytest.mark.parametrize("adopts", [0, 1])
+def test_relative_paths_begin_where_the_rank_was_started(bench, adopts):
+    """DSHANG_DIR and its default; also of a monitor whose parent is the rank itself."""
     away = bench.folder / "away"
     away.mkdir()
-    bench.run("os.chdir('away'); communicator(); wait_for_monitor()", DSHANG_DIR="out/here")
-    assert bench.events("started")[0]["directory"] == str(bench.folder / "out/here")
+    out, _ = bench.run("""
+        process.prctl(36, %d, 0, 0, 0)
+        os.chdir("away")
+        communicator()
+        wait_for_monitor()
+        print(os.getcwd())
+    """ % adopts, DSHANG_DIR="out/here", DSHANG_MONITOR="./fake_monitor")
+    assert out == "%s\n" % away
+    assert bench.events("started")[0]["directory"] == str(bench.folder)
 
 
 ADOPTS_ORPHANS = """
