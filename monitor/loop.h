@@ -53,6 +53,7 @@ class Loop {
   void round(std::uint64_t now);
   void analyse(std::uint64_t now, bool anyway);
   void say_trouble();
+  void say_blind();
   void finish();
   bool anybody_alive() const;
   bool others_may_come(std::uint64_t now) const;
@@ -69,7 +70,8 @@ class Loop {
   std::vector<Past> past_;
   ProcessTable processes_;
   std::uint64_t started_ns_ = 0, next_round_ns_ = 0, next_sample_ns_ = 0, next_analysis_ns_ = 0;
-  bool analysis_is_due_ = false, said_trouble_ = false, said_warnings_ = false, analysis_failed_ = false;
+  bool analysis_is_due_ = false, said_trouble_ = false, said_blind_ = false, said_warnings_ = false,
+       analysis_failed_ = false;
 };
 
 }  // namespace dshang::monitor
