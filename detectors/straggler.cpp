@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kFewest = 10;  // periods
 constexpr double kOften = 0.8;       // of the periods in which it is the one waited for
 constexpr double kShare = 0.2;       // of the time in which the others wait for it
+constexpr double kShortest = 5;      // seconds that the periods cover: a busy host delays a rank for a moment
 constexpr double kLeast = 0.03;      // seconds a period, below which scheduling alone may be the reason
 
 std::optional<Finding> look_at(const JobView& view, const Lateness& lateness) {
@@ -31,7 +32,9 @@ std::optional<Finding> look_at(const JobView& view, const Lateness& lateness) {
   }
   auto most = static_cast<std::size_t>(std::max_element(times.begin(), times.end()) - times.begin());
   auto count = static_cast<double>(lateness.periods.size());
-  if (static_cast<double>(times[most]) < kOften * count || late[most] < kShare * seconds) return std::nullopt;
+  if (static_cast<double>(times[most]) < kOften * count || seconds < kShortest ||
+      late[most] < kShare * seconds)
+    return std::nullopt;
   std::string unit = lateness.has_steps ? "steps" : "seconds";
   Finding f;
   f.type = "straggler";
