@@ -254,7 +254,8 @@ void Loop::say_blind() {
     if (said_blind_ || !one->process->records.dropped_comms) continue;
     said_blind_ = true;
     job_output_.say("rank " + std::to_string(one->rank()) + " has created more than " +
-                    std::to_string(flight::kCommEntries) + " communicators; hangs in the later ones are not found");
+                    std::to_string(flight::kCommEntries) +
+                    " communicators; hangs in the later ones are not found");
   }
 }
 

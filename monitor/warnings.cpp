@@ -71,7 +71,8 @@ constexpr std::string_view kNotYet[] = {"NVTX", "MEMORY_HEADROOM", "METRICS"};
 // What the program itself declares: its file may not be found where /proc is hidden.
 std::vector<rank::ParamDescriptor> own_params() {
   std::vector<rank::ParamDescriptor> found;
-  collect({__start_dshang_params, static_cast<std::size_t>(__stop_dshang_params - __start_dshang_params)}, &found);
+  collect({__start_dshang_params, static_cast<std::size_t>(__stop_dshang_params - __start_dshang_params)},
+          &found);
   return found;
 }
 
