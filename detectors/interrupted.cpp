@@ -8,7 +8,8 @@ namespace dshang::detect {
 namespace {
 
 void run(Work& work) {
-  if (!work.findings.empty()) return;  // after a first finding such endings are its consequences
+  auto stands = [](const Finding& f) { return !f.resolved; };
+  if (std::any_of(work.findings.begin(), work.findings.end(), stands)) return;  // such endings are its consequences
   std::vector<Ended> all = endings(work.view);
   std::vector<Rank> stopped, gone;
   std::uint64_t first_ns = 0;
