@@ -1,7 +1,8 @@
-// backward-skipped: the forward pass was made, its backward pass, or the rest of it, was not; the rank may already be in
-// the next step.
+// backward-skipped: the forward pass was made, its backward pass, or the rest of it, was not; the rank may
+// already be in the next step.
 #include <algorithm>
 
+#include "detectors/raised.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -10,12 +11,14 @@ namespace {
 using job::Story;
 using job::Token;
 
-// Of visits: the cut begins within a step and holds its backward pass, or the rest of it, and no forward before.
+// Of visits: the cut begins within a step and holds its backward pass, or the rest of it, and no forward
+// before.
 bool cuts_backward(const JobView& view, const Divergence& d) {
   for (const Token& token : d.story.left_out) {
     const std::string& phase = view.names().text(token.phase);
     if (job::is_backward_phase(phase)) break;
-    if (token.kind == Token::Kind::kStep || job::is_forward_phase(phase)) return false;  // more than a backward pass
+    if (token.kind == Token::Kind::kStep || job::is_forward_phase(phase))
+      return false;  // more than a backward pass
   }
   if (!in_phase(view, d.story.left_out, job::is_backward_phase)) return false;
   if (d.story.leaves_out_another_backward) return true;
@@ -24,13 +27,16 @@ bool cuts_backward(const JobView& view, const Divergence& d) {
   return d.story.next[0].kind == Token::Kind::kStep || !job::is_backward_phase(next);
 }
 
-// Of calls: they hold all reductions of the round, or are rounds of a backward pass of which fewer were made than of the
-// forward pass before.
+// Of calls: they hold all reductions of the round, or are rounds of a backward pass of which fewer were made
+// than of the forward pass before.
 bool calls_cut_backward(const Divergence& d) {
   if (d.story.from_visits) return false;
   const job::Tokens& round = d.story.repetition.round;
-  bool backward_rounds = !round.empty() && std::all_of(round.begin(), round.end(), [](const Token& token) { return token.part == job::Part::kBackward; });
-  bool unfinished = d.story.repetition.passes.forward > 0 || (backward_rounds && d.story.backward_before < d.story.forward_before);
+  bool backward_rounds = !round.empty() && std::all_of(round.begin(), round.end(), [](const Token& token) {
+    return token.part == job::Part::kBackward;
+  });
+  bool unfinished = d.story.repetition.passes.forward > 0 ||
+                    (backward_rounds && d.story.backward_before < d.story.forward_before);
   return d.story.leaves_out_all_reductions || d.story.leaves_out_another_backward || unfinished;
 }
 
@@ -43,7 +49,9 @@ std::string rounds_text(const JobView& view, const Divergence& d) {
          (modules.empty() ? "" : " (" + modules + ")");
 }
 
-bool goes_forward(const Token& token) { return token.kind == Token::Kind::kStep || token.part == job::Part::kForward; }
+bool goes_forward(const Token& token) {
+  return token.kind == Token::Kind::kStep || token.part == job::Part::kForward;
+}
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (d.story.kind != Story::Kind::kDeletion || d.story.next.empty()) return std::nullopt;
@@ -55,8 +63,9 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   e.class_certainty = by_visits ? Certainty::kProven : Certainty::kJudged;
   std::string rounds = rounds_text(view, d);
   bool part_of_it = !rounds.empty() || d.story.backward_before > 0;
-  e.summary = who(d) + " made the forward pass but not " + (part_of_it ? "all of " : "") + "its backward pass" + step_text(d) +
-              " and went on; from call " + std::to_string(d.origin.value_or(d.visible.call)) +
+  e.summary = who(d) + " made the forward pass but not " + (part_of_it ? "all of " : "") +
+              "its backward pass" + step_text(d) + " and went on; from call " +
+              std::to_string(d.origin.value_or(d.visible.call)) +
               " on the ranks do different things and all wait in " + call_at(d);
   const char* what = d.story.from_visits ? " module visits" : " calls";
   if (d.story.forward_before > 0) {
@@ -65,37 +74,34 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (!rounds.empty()) {
     e.evidence.push_back("backward: made " + rounds);
   } else if (d.story.leaves_out_another_backward) {
-    e.evidence.push_back("backward: " + modules_text(view, d.story.left_out) + " had one backward pass in this step on " + told_text(d) +
-                         ", " + others_text(d) + " make another");
+    e.evidence.push_back("backward: " + modules_text(view, d.story.left_out) +
+                         " had one backward pass in this step on " + told_text(d) + ", " + others_text(d) +
+                         " make another");
   }
   if (d.step) {
-    e.evidence.push_back(std::string(part_of_it ? "the rest of " : "") + "the backward pass of step " + std::to_string(*d.step) +
-                         " is missing on " + who(d));
+    e.evidence.push_back(std::string(part_of_it ? "the rest of " : "") + "the backward pass of step " +
+                         std::to_string(*d.step) + " is missing on " + who(d));
   }
-  if (goes_forward(d.story.next[0])) e.evidence.push_back(who(d) + " is in the next forward pass while the others are in backward");
-  bool raised = false;
-  if (const job::RankView* rank = view.by_rank(d.told_of)) {
-    const auto& exceptions = rank->records().exceptions;
-    if (!exceptions.empty()) {
-      const job::Exception& last = exceptions.at(exceptions.end() - 1);
-      raised = true;
-      e.evidence.push_back("its last exception: " + view.names().text(last.type) + ": " + view.names().text(last.message));
-    }
-  }
+  if (goes_forward(d.story.next[0]))
+    e.evidence.push_back(who(d) + " is in the next forward pass while the others are in backward");
+  const bool raised = raised_before(view, d).has_value();  // told with the finding, with its remedy
   // A part of the pass that is missing without an exception: an output that the loss does not depend on.
   if (part_of_it && !raised && !goes_forward(d.story.next[0])) {
     e.fix = {
-        "An output of the forward pass does not reach the loss on " + told_text(d) + ", so that its backward pass never runs: add it with "
-        "weight zero, `loss = loss + output.sum() * 0` (a dummy batch or chunk needs this too).",
+        "An output of the forward pass does not reach the loss on " + told_text(d) +
+            ", so that its backward pass never runs: add it with "
+            "weight zero, `loss = loss + output.sum() * 0` (a dummy batch or chunk needs this too).",
         "Do not detach, overwrite or drop an output on some ranks only.",
     };
     return e;
   }
   e.fix = {
-      "An exception or a NaN check that skips backward on one rank must be agreed: re-raise it, or all-reduce a flag so that "
+      "An exception or a NaN check that skips backward on one rank must be agreed: re-raise it, or "
+      "all-reduce a flag so that "
       "every rank skips the same step.",
       "Run backward on every rank in every step; for a batch without loss use `(output * 0).sum()`.",
   };
+  if (raised) e.fix.erase(e.fix.begin());
   return e;
 }
 

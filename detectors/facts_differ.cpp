@@ -28,6 +28,8 @@ constexpr Compared kCompared[] = {
     {"version.torch", "torch_version", "version of torch"},
     {"version.deepspeed", "deepspeed_version", "version of DeepSpeed"},
     {"version.nccl", "nccl_version", "version of NCCL"},
+    {"version.nccl_of_torch", "", "version of NCCL that torch names"},
+    {"version.cuda_runtime", "cuda_runtime_version", "version of the CUDA runtime"},
     {"version.cuda", "cuda_version", "version of CUDA that torch was built with"},
     {"version.cuda_driver", "cuda_driver_version", "version of CUDA that the driver offers"},
     {"version.driver", "driver_version", "version of the NVIDIA driver"},

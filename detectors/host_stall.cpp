@@ -44,11 +44,12 @@ void run(Work& work) {
       if (idle_ns == 0) continue;  // it waits in a call itself
       // A rank that was ended later was stuck until then.
       std::uint64_t until_ns = r->alive() ? view.now_ns() : r->journal().death->time_ns;
-      double stalled = seconds_between(std::max(d.since_ns, idle_ns), until_ns);
+      std::uint64_t since_ns = std::max(d.since_ns, idle_ns);  // the wait, and with it the judgement, begins
+      double stalled = seconds_between(since_ns, until_ns);
       if (stalled < view.stall_after() / 2) continue;
       if (r->alive()) work.wants_stacks.push_back(r->index);
       if (stalled < view.stall_after()) continue;
-      Progress p = progress_of(view, *r, view.stall_after());
+      Progress p = progress_of(view, *r, view.stall_after(), since_ns);
       TimeOut limit = time_out_of(view, *r);
       double waited = seconds_between(d.since_ns, until_ns);
       bool advances = p.advances();

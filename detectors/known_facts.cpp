@@ -123,4 +123,24 @@ std::string sides_text(const std::vector<ValueSide>& sides, const std::string& u
   return text;
 }
 
+bool gathers_weights(const JobView& view, const Divergence& d) {
+  for (const job::RankView& rank : view.ranks) {
+    if (const std::string& stage = fact_of(view, rank, {"deepspeed.stage"}); !stage.empty()) return stage == "3";
+  }
+  if (!d.story.from_visits) return true;  // the calls that were left out or added are gathers (only_modules)
+  const job::RankView* witness = view.by_rank(d.witness);
+  if (!witness) return false;
+  const auto& visits = witness->records().visits;
+  for (std::uint64_t n = visits.first(); n < visits.end(); ++n) {
+    if (visits.at(n).kind == flight::VisitKind::kGather) return true;
+  }
+  const auto& calls = witness->records().calls;
+  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
+    const job::Call& call = calls.at(n);
+    bool of_model = call.module || job::is_forward_phase(view.names().text(call.phase));
+    if (!call.torn && of_model && view.op_name(*witness, call) == "all_gather") return true;
+  }
+  return false;
+}
+
 }  // namespace dshang::detect

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 
 #include "detectors/known_facts.h"
 #include "detectors/words.h"
@@ -16,6 +17,7 @@ namespace {
 constexpr const char* kUnsupported = "Direct calls to tensor.backward() are not supported";
 constexpr const char* kUnscaled =
     "Loss scaling is required for this configuration, but backward() was called directly";
+constexpr int kStepsNeeded = 2;
 constexpr std::array<int, 3> kSupportedSince = {0, 18, 3};
 
 std::array<int, 3> version_of(const std::string& text) {
@@ -98,17 +100,50 @@ void refused(Work& work) {
   work.findings.push_back(std::move(f));
 }
 
-// The probe notes it when an engine makes a step for which only torch's own backward ran.
+struct Direct {
+  std::string first;  // "step 3 train.py:41 main"
+  std::int64_t step = job::kNoStep;
+  std::uint64_t time_ns = 0;
+};
+
+// Whether an engine makes its steps without its own backward pass.  The probe notes it; without the probe it
+// shows where phases are told (NVTX, dshang.h): steps that enter forward and optimizer, and no backward in
+// the whole job.
+std::optional<Direct> direct_backward(const JobView& view, const job::RankView& rank) {
+  const std::string& noted = fact_of(view, rank, {"backward.plain"});
+  if (!noted.empty()) return Direct{noted, job::kNoStep, fact_time(view, rank, "backward.plain")};
+  std::optional<Direct> found;
+  int steps = 0;
+  bool forward = false;
+  const auto& visits = rank.records().visits;
+  for (std::uint64_t n = visits.first(); n < visits.end(); ++n) {
+    const job::Visit& visit = visits.at(n);
+    if (visit.torn || visit.kind != flight::VisitKind::kPhasePush) continue;
+    const std::string& phase = view.names().text(visit.phase);
+    if (phase == "backward") return std::nullopt;
+    if (phase == "optimizer" && forward) {
+      if (steps++ == 0) found = Direct{"", visit.step, visit.time_ns};
+    }
+    forward = phase == "forward" || (forward && phase != "optimizer");
+  }
+  if (steps < kStepsNeeded) return std::nullopt;
+  if (found->step != job::kNoStep) found->first = "step " + std::to_string(found->step);
+  return found;
+}
+
 void unnoticed(Work& work) {
   const JobView& view = work.view;
   std::vector<Rank> ranks;
   const job::RankView* of = nullptr;
+  Direct first;
   for (const job::RankView& rank : view.ranks) {
     std::array<int, 3> version = version_of(fact_of(view, rank, {"version.deepspeed"}));
-    bool needs_engine = version[0] >= 0 && version < kSupportedSince;
-    if (!needs_engine || fact_of(view, rank, {"backward.plain"}).empty()) continue;
+    bool engine = !fact_of(view, rank, {"deepspeed.stage"}).empty();
+    if (!engine || version[0] < 0 || version >= kSupportedSince) continue;
+    std::optional<Direct> direct = direct_backward(view, rank);
+    if (!direct) continue;
     ranks.push_back(rank.rank);
-    if (!of) of = &rank;
+    if (!of) of = &rank, first = *direct;
   }
   if (!of) return;
   Finding f = common(ranks);
@@ -116,11 +151,12 @@ void unnoticed(Work& work) {
       job::ranks_text(ranks) +
       " called loss.backward(), of which this DeepSpeed knows nothing: gradients are not (all) reduced";
   f.evidence.push_back(deepspeed_text(view, *of) + ": loss.backward() is supported from 0.18.3 on");
-  f.evidence.push_back("engine.step() without engine.backward() since the step before, first: " +
-                       fact_of(view, *of, {"backward.plain"}));
+  f.evidence.push_back("engine.step() without engine.backward() since the step before" +
+                       (first.first.empty() ? "" : ", first: " + first.first));
+  if (first.step != job::kNoStep) f.step = first.step;
   f.fix = {"Call engine.backward(loss) in place of loss.backward().",
            "Or install DeepSpeed 0.18.3 or later, which supports loss.backward() in ZeRO stages 1 to 3."};
-  f.at = view.seconds(fact_time(view, *of, "backward.plain"));
+  f.at = view.seconds(first.time_ns);
   work.findings.push_back(std::move(f));
 }
 

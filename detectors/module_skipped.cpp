@@ -1,4 +1,6 @@
-// module-skipped: a rank left out a module that the others ran and went on behind it, or ran one that they did not.
+// module-skipped: a rank left out a module that the others ran and went on behind it, or ran one that they
+// did not.
+#include "detectors/known_facts.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -21,11 +23,65 @@ bool only_modules(const JobView& view, const Divergence& d, const job::Tokens& t
   return enters;
 }
 
+// "Block" where the module was entered in Block.forward; the outermost module, named by its class, is left
+// out: as a leaf it would be gathered as a whole.
+std::string deciding_class(const JobView& view, const Divergence& d) {
+  constexpr std::string_view kForward = ".forward";
+  const job::Tokens& at = d.story.kind == Story::Kind::kDeletion ? d.story.expected : d.story.next;
+  if (at.empty() || !at[0].place) return {};
+  const std::string& function = view.names().text(view.names().place_frame(at[0].place).function);
+  if (!std::string_view(function).ends_with(kForward)) return {};
+  std::string name = function.substr(0, function.size() - kForward.size());
+  const job::RankView* witness = view.by_rank(d.witness);
+  if (!witness) return {};
+  const auto& visits = witness->records().visits;
+  for (std::uint64_t n = visits.first(); n < visits.end(); ++n) {
+    if (visits.at(n).kind == flight::VisitKind::kModuleEnter &&
+        view.names().text(visits.at(n).module) == name)
+      return {};
+  }
+  return name;
+}
+
+void add_remedy(const JobView& view, const Divergence& d, Explanation& e) {
+  const std::string decide =
+      "Decide the branch from something that is equal on all ranks (a config value, an all-reduced flag).";
+  if (!gathers_weights(view, d)) {
+    e.evidence.push_back(
+        "a module that a rank leaves out gets no gradients there: the reductions of its gradients are not "
+        "made on that rank, "
+        "or are made in another order");
+    e.fix = {
+        "Run the module on every rank: where a rank has no input for it, run it on a dummy input and add "
+        "`output.sum() * 0` to the "
+        "loss (zero weight), so that its gradients are there.",
+        "If it is left out on purpose in some steps: DistributedDataParallel reduces with "
+        "`find_unused_parameters=True` what a rank "
+        "did not use.",
+        decide};
+    return;
+  }
+  e.evidence.push_back(
+      "in ZeRO-3 entering a module gathers its parameters from all ranks: a module that one rank leaves out "
+      "shifts every "
+      "later collective of that rank");
+  std::string name = deciding_class(view, d);
+  e.fix = {
+      "Run the module on every rank: where a rank has no input for it, run it on a dummy input and add "
+      "`output.sum() * 0` to the "
+      "loss (zero weight), so that its gathers and gradients take part.",
+      "For experts and other data-dependent branches declare the module that holds the branch a leaf: "
+      "`deepspeed.utils.set_z3_leaf_modules(model, [" +
+          (name.empty() ? "<its class>" : name) + "])`, or `zero_optimization.leaf_module`.",
+      decide};
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   if (story.repetition) return std::nullopt;  // it was run, only not as often
   bool skipped = story.kind == Story::Kind::kDeletion && only_modules(view, d, story.left_out);
-  bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) && has_modules(story.added) && story.from_visits;
+  bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) &&
+               has_modules(story.added) && story.from_visits;
   if (!skipped && !extra) return std::nullopt;
   const job::Tokens& tokens = skipped ? story.left_out : story.added;
   std::string modules = modules_text(view, tokens);
@@ -34,22 +90,11 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (modules.empty()) modules = "a module that gathers its weights";
   std::string entered = skipped ? (story.expected.empty() ? "" : place_text(view, story.expected[0]))
                                 : (story.next.empty() ? "" : place_text(view, story.next[0]));
-  e.summary = who(d) + (skipped ? " left out " : " ran ") + modules + (entered.empty() ? "" : " (entered at " + entered + ")") +
-              (skipped ? ", which the others run" : ", which the others do not run") + step_text(d) + "; all wait in " + call_at(d);
-  if (skipped && !entered.empty()) e.evidence.push_back("the others entered " + modules + " at " + entered);
-  if (skipped && !story.next.empty()) {
-    if (std::string at = place_text(view, story.next[0]); !at.empty()) e.evidence.push_back(who(d) + " went on at " + at);
-  }
-  e.evidence.push_back(
-      "in ZeRO-3 entering a module gathers its parameters from all ranks: a module that one rank leaves out shifts every "
-      "later collective of that rank");
-  e.fix = {
-      "Run the module on every rank: where a rank has no input for it, run it on a dummy input and add `output.sum() * 0` to the "
-      "loss (zero weight), so that its gathers and gradients take part.",
-      "For experts and other data-dependent branches declare the parent a leaf: "
-      "`deepspeed.utils.set_z3_leaf_modules(model, [Block])`, or `zero_optimization.leaf_module`.",
-      "Decide the branch from something that is equal on all ranks (a config value, an all-reduced flag).",
-  };
+  e.summary = who(d) + (skipped ? " left out " : " ran ") + modules +
+              (entered.empty() ? "" : " (entered at " + entered + ")") +
+              (skipped ? ", which the others run" : ", which the others do not run") + step_text(d) +
+              "; all wait in " + call_at(d);
+  add_remedy(view, d, e);
   return e;
 }
 

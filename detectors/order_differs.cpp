@@ -1,5 +1,5 @@
-// order-differs: the same calls, or the same modules, in another order; also what is left when the op differs and
-// nothing recorded says why.
+// order-differs: the same calls, or the same modules, in another order; also what is left when the op differs
+// and nothing recorded says why.
 #include <algorithm>
 
 #include "detectors/words.h"
@@ -10,22 +10,30 @@ namespace {
 using job::Story;
 
 bool ops_differ(const Divergence& d) {
-  return std::any_of(d.sides.begin(), d.sides.end(), [&](const job::Side& side) { return side.op != d.sides[0].op; });
+  return std::any_of(d.sides.begin(), d.sides.end(),
+                     [&](const job::Side& side) { return side.op != d.sides[0].op; });
 }
 
 std::optional<Explanation> explain(const JobView&, const Divergence& d) {
   bool permuted = d.story.kind == Story::Kind::kPermutation;
-  bool later = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind == Story::Kind::kDeletion && !d.story.from_visits;
-  bool unexplained = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind != Story::Kind::kExchange && ops_differ(d);
+  bool later = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind == Story::Kind::kDeletion &&
+               !d.story.from_visits;
+  bool unexplained = d.visible.kind == job::Visible::Kind::kArguments &&
+                     d.story.kind != Story::Kind::kExchange && ops_differ(d);
   if (!permuted && !later && !unexplained) return std::nullopt;
   Explanation e;
   e.class_certainty = permuted ? Certainty::kProven : Certainty::kJudged;
-  e.summary = who(d) + (permuted ? " makes the same calls in another order"
-                       : later ? " makes a call that the others make later" : " makes another call than the others") + step_text(d) +
-              "; all wait in " + call_at(d);
-  if (permuted) e.evidence.push_back("the next " + std::to_string(d.story.added.size()) + " are the same on both sides, in another order");
+  e.summary = who(d) +
+              (permuted ? " makes the same calls in another order"
+               : later  ? " makes a call that the others make later"
+                        : " makes another call than the others") +
+              step_text(d) + "; all wait in " + call_at(d);
+  if (permuted)
+    e.evidence.push_back("the next " + std::to_string(d.story.added.size()) +
+                         " are the same on both sides, in another order");
   e.fix = {
-      "Make the order the same on every rank: sort what is walked through (a set, a dict filled in another order, "
+      "Make the order the same on every rank: sort what is walked through (a set, a dict filled in another "
+      "order, "
       "`os.listdir`) before the collectives.",
       "Seed everything that chooses an order with the same value on all ranks.",
   };

@@ -36,6 +36,24 @@ void read_stacks(const JobView& view, const job::RankView& rank, double window, 
   }
 }
 
+// The first sample of the window that was taken behind `since_ns`; where those cover too little of the time
+// since then, the one before them.
+const job::HostSample* oldest_sample(const std::vector<job::HostSample>& samples, double window,
+                                     std::uint64_t since_ns) {
+  if (samples.empty()) return nullptr;
+  std::uint64_t newest_ns = samples.back().time_ns;
+  auto in_window = [&](const job::HostSample& sample) {
+    return seconds_between(sample.time_ns, newest_ns) <= window * 1.1;
+  };
+  auto first = std::find_if(samples.begin(), samples.end(), [&](const job::HostSample& sample) {
+    return sample.time_ns >= since_ns && in_window(sample);
+  });
+  bool covers = first != samples.end() && 2 * seconds_between(first->time_ns, newest_ns) >=
+                                              std::min(window, seconds_between(since_ns, newest_ns));
+  if (!covers && first != samples.begin() && in_window(*std::prev(first))) --first;
+  return first == samples.end() ? nullptr : &*first;
+}
+
 std::string rate(std::int64_t bytes, double seconds) {
   return bytes_text(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 0.1))) + "/s";
 }
@@ -54,17 +72,11 @@ double seconds_between(std::uint64_t from_ns, std::uint64_t to_ns) {
   return to_ns > from_ns ? static_cast<double>(to_ns - from_ns) / 1e9 : 0;
 }
 
-Progress progress_of(const JobView& view, const job::RankView& rank, double window) {
+Progress progress_of(const JobView& view, const job::RankView& rank, double window, std::uint64_t since_ns) {
   Progress p;
   p.window = window;
   const auto& samples = rank.journal().samples;
-  const job::HostSample* oldest = nullptr;
-  for (const job::HostSample& sample : samples) {
-    if (seconds_between(sample.time_ns, samples.back().time_ns) <= window * 1.1) {
-      oldest = &sample;
-      break;
-    }
-  }
+  const job::HostSample* oldest = oldest_sample(samples, window, since_ns);
   if (oldest && oldest != &samples.back()) {
     const job::HostSample& newest = samples.back();
     p.known = true;
@@ -80,7 +92,7 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
     if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
   }
-  read_stacks(view, rank, window, p);
+  read_stacks(view, rank, since_ns ? std::min(window, view.ago(since_ns)) : window, p);
   return p;
 }
 

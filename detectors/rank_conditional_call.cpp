@@ -1,9 +1,11 @@
 // rank-conditional-call: a collective made for saving, evaluating, logging or loading by some ranks only.
 //
-// Two shapes: the suspects inserted calls that the others never make there, or (the others being the majority) left out
-// calls of such a phase.  Without phases, calls from a line that no rank calls from in a step are of this kind.
+// Two shapes: the suspects inserted calls that the others never make there, or (the others being the
+// majority) left out calls of such a phase.  Without phases, calls from a line that no rank calls from in a
+// step are of this kind.
 #include <algorithm>
 
+#include "detectors/loop.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -12,11 +14,43 @@ namespace {
 using job::Story;
 using job::Token;
 
+constexpr const char* kGather = "gather";
+
 std::string purpose_of(const JobView& view, const job::Tokens& tokens) {
   for (const Token& token : tokens) {
     if (job::is_side_phase(view.names().text(token.phase))) return view.names().text(token.phase);
   }
-  return {};
+  // deepspeed.zero.GatheredParameters, as the probe names it; further on it is a part of what stands before
+  // it.
+  return !tokens.empty() && view.names().text(tokens[0].phase) == kGather ? kGather : "";
+}
+
+std::vector<std::string> fixes_for(const std::string& purpose, bool named) {
+  if (purpose.empty() && !named) {
+    return {
+        "Make the call on every rank: take it out of the condition (`if rank == 0:`, or one on data that "
+        "differs), and keep only the "
+        "printing or writing behind it. torch.distributed's calls, reading a metric of all ranks and "
+        "barriers are collective.",
+        "If it saves, evaluates, logs or loads: in ZeRO-3 save_checkpoint, save_16bit_model, "
+        "GatheredParameters, evaluation and "
+        "reading a parameter are collective as well."};
+  }
+  if (purpose == kGather) {
+    return {
+        "Enter `GatheredParameters` on all ranks: it gathers the parameters from every rank, and gives them "
+        "back together. Keep only what "
+        "is done with them behind `if rank == 0:` (with `modifier_rank=0` where they are changed).",
+        "To read one parameter only, take `deepspeed.utils.safe_get_full_fp32_param`, on all ranks too."};
+  }
+  return {
+      "Call it on all ranks: in ZeRO-3 save_checkpoint, save_16bit_model, GatheredParameters, evaluation and "
+      "reading a "
+      "parameter are collective; keep only the printing or writing behind `if rank == 0`.",
+      "If only one rank shall evaluate, use the bare (unwrapped) module (`model.module`) outside ZeRO-3, so "
+      "that no buffer is "
+      "broadcast.",
+  };
 }
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
@@ -26,35 +60,41 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (!inserted && !left_out) return std::nullopt;
   std::string purpose = purpose_of(view, inserted ? d.story.added : d.story.left_out);
   // Still in the same phase: it was not left out, only part of it.
-  if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose) return std::nullopt;
+  if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose)
+    return std::nullopt;
+  bool in_loop = false;
   if (purpose.empty()) {
     if (!inserted || !from_new_lines(view, d)) return std::nullopt;
     // Outside the step and named for nothing of the kind: it rather left the loop (early_return.cpp).
-    if (between_steps(d) && !named_for_side(view, d.story.added[0])) return std::nullopt;
+    const job::RankView* told = view.by_rank(d.told_of);
+    in_loop = told && d.story.added[0].call && is_in_loop(view, *told, *d.story.added[0].call);
+    if (between_steps(d) && !in_loop && !named_for_side(view, d.story.added[0])) return std::nullopt;
   }
 
   Explanation e;
   const job::Tokens& tokens = inserted ? d.story.added : d.story.left_out;
   std::string place;
   for (const job::Side& side : d.sides) {
-    if (place.empty() && d.told_of >= 0 && std::count(side.ranks.begin(), side.ranks.end(), d.told_of) && side.site) place = *side.site;
+    if (place.empty() && d.told_of >= 0 && std::count(side.ranks.begin(), side.ranks.end(), d.told_of) &&
+        side.site)
+      place = *side.site;
   }
   if (!tokens.empty() && tokens[0].place) place = place_text(view, tokens[0]);
   e.class_certainty = purpose.empty() ? Certainty::kJudged : Certainty::kProven;
-  std::string what = purpose.empty() ? "a collective" : "collectives for '" + purpose + "'";
+  std::string what = purpose.empty()      ? "a collective"
+                     : purpose == kGather ? "collectives of GatheredParameters"
+                                          : "collectives for '" + purpose + "'";
   if (inserted) {
-    e.summary = who(d) + " made " + what + (place.empty() ? "" : " (" + place + ")") + " that the other ranks do not make" +
-                step_text(d) + "; all wait in " + call_at(d);
+    e.summary = who(d) + " made " + what + (place.empty() ? "" : " (" + place + ")") +
+                " that the other ranks do not make" + step_text(d) + "; all wait in " + call_at(d);
   } else {
-    e.summary = who(d) + " left out " + what + (place.empty() ? "" : " (" + place + ")") + " that the other ranks make" +
-                step_text(d) + "; all wait in " + call_at(d);
+    e.summary = who(d) + " left out " + what + (place.empty() ? "" : " (" + place + ")") +
+                " that the other ranks make" + step_text(d) + "; all wait in " + call_at(d);
   }
-  e.fix = {
-      "Call it on all ranks: in ZeRO-3 save_checkpoint, save_16bit_model, GatheredParameters, evaluation and reading a "
-      "parameter are collective; keep only the printing or writing behind `if rank == 0`.",
-      "If only one rank shall evaluate, use the bare (unwrapped) module (`model.module`) outside ZeRO-3, so that no buffer is "
-      "broadcast.",
-  };
+  if (in_loop)
+    e.evidence.push_back(who(d) +
+                         " is still in the loop: the call lies between lines that it passes in every step");
+  e.fix = fixes_for(purpose, inserted && named_for_side(view, d.story.added[0]));
   return e;
 }
 

@@ -13,8 +13,9 @@
 namespace dshang::detect {
 namespace {
 
-std::string place_of(const JobView& view, const job::Call& call) {
-  std::string text = call.module ? "module " + view.names().text(call.module) : "";
+std::string place_of(const JobView& view, Rank rank, const job::Call& call) {
+  const job::RankRecords& records = view.by_rank(rank)->records();
+  std::string text = job::is_made_for_module(records, call) ? "module " + view.names().text(call.module) : "";
   std::string at = call.site ? view.names().place_text(view.names().place_of(call.site)) : "";
   if (text.empty()) return at;
   return at.empty() ? text : text + " (" + at + ")";
@@ -95,7 +96,8 @@ Finding finding_for(const JobView& view, const job::CommView& comm, const job::C
   std::string who =
       job::ranks_text(crossing.suspects.empty() ? std::vector<Rank>{crossing.told_of} : crossing.suspects);
   std::string others = crossing.suspects.empty() ? "rank " + std::to_string(crossing.witness) : "the others";
-  std::string mine = place_of(view, *crossing.sides[0]), theirs = place_of(view, *crossing.sides[1]);
+  std::string mine = place_of(view, crossing.told_of, *crossing.sides[0]),
+              theirs = place_of(view, crossing.witness, *crossing.sides[1]);
   std::string call = "call " + std::to_string(crossing.first) + " of " + comm.name;
   f.summary = who + " makes calls in another order than " + others +
               (f.step ? " from step " + std::to_string(*f.step) + " on" : "") + ": " + call +

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/job/site_policy.h"
+#include "detectors/raised.h"
 
 namespace dshang::detect {
 namespace {
@@ -146,10 +147,11 @@ std::string went_on(const JobView& view, const Divergence& d) {
 std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   std::vector<std::string> lines;
   const bool arguments = d.visible.kind == job::Visible::Kind::kArguments;
+  // Where all have made the call, the headline says it.
   std::string first = arguments ? "arguments first differ at " + call_at(d) : wait_text(d.waiting) + " in " + call_at(d);
   if (!d.missing.empty()) first += "; " + job::ranks_text(d.missing) + (d.missing.size() == 1 ? " has" : " have") + " not made it (last call " +
                                    std::to_string(d.visible.call - 1) + ")";
-  lines.push_back(first);
+  if (!arguments || !d.missing.empty()) lines.push_back(first);
   for (const job::Side& side : d.sides) lines.push_back(side_text(side));
   if (std::string text = went_on(view, d); !text.empty()) lines.push_back(text);
   if (d.by_own_history) {
@@ -171,6 +173,7 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
 }
 
 Finding finding_of(const JobView& view, const Divergence& d, const char* type, Explanation explanation) {
+  if (std::optional<Raised> raised = raised_before(view, d)) tell_raised(view, *raised, explanation);
   Finding finding;
   finding.type = type;
   finding.severity = Severity::kHang;

@@ -237,6 +237,7 @@ void Loop::round(std::uint64_t now) {
   }
   go("writing the files", [&] { output_->round(*attempt_, now); });
   go("DSHANG_ON_HANG", [&] { on_hang_.round(*attempt_, job_output_, worker_->waiting() == 0, now); });
+  say_blind();
   say_trouble();
 }
 
@@ -255,6 +256,16 @@ void Loop::analyse(std::uint64_t now, bool anyway) {
     output_->say_news(*attempt_);
     output_->show(*attempt_, now);
   });
+}
+
+// Calls on communicators without an entry belong to nothing: the analysis does not see them wait.
+void Loop::say_blind() {
+  for (auto& one : attempt_->attached()) {
+    if (said_blind_ || !one->process->records.dropped_comms) continue;
+    said_blind_ = true;
+    job_output_.say("rank " + std::to_string(one->rank()) + " has created more than " +
+                    std::to_string(flight::kCommEntries) + " communicators; hangs in the later ones are not found");
+  }
 }
 
 void Loop::say_trouble() {

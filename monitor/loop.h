@@ -57,6 +57,7 @@ class Loop {
   template <typename Part>
   void go(const char* name, Part part);
   void say_trouble();
+  void say_blind();
   void finish();
   bool anybody_alive() const;
   bool others_may_come(std::uint64_t now) const;
@@ -74,7 +75,7 @@ class Loop {
   std::vector<Past> past_;
   ProcessTable processes_;
   std::uint64_t started_ns_ = 0, next_round_ns_ = 0, next_sample_ns_ = 0, next_analysis_ns_ = 0;
-  bool analysis_is_due_ = false, said_trouble_ = false, said_warnings_ = false;
+  bool analysis_is_due_ = false, said_trouble_ = false, said_blind_ = false, said_warnings_ = false;
 };
 
 }  // namespace dshang::monitor

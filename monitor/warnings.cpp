@@ -13,6 +13,10 @@
 #include "monitor/descriptor.h"
 #include "monitor/typing.h"
 
+// The bounds of that section, made by the linker.
+extern "C" const char __start_dshang_params[];
+extern "C" const char __stop_dshang_params[];
+
 namespace dshang::monitor {
 namespace {
 
@@ -46,10 +50,8 @@ std::string bytes_of(const std::string& path) {
   return bytes;
 }
 
-// Descriptors lie in the file as they are (core/rank/param.h); a file without any, or no file, gives none.
-void collect(const std::string& path, std::vector<rank::ParamDescriptor>* found) {
-  const std::string file = bytes_of(path);
-  std::string_view bytes = file;
+// Descriptors lie in memory and in the file as they are (core/rank/param.h).
+void collect(std::string_view bytes, std::vector<rank::ParamDescriptor>* found) {
   for (;;) {
     const void* magic = memmem(bytes.data(), bytes.size(), rank::kParamMagic, sizeof rank::kParamMagic);
     if (!magic) break;
@@ -66,11 +68,24 @@ void collect(const std::string& path, std::vector<rank::ParamDescriptor>* found)
 // declared is no longer looked up here.
 constexpr std::string_view kNotYet[] = {"NVTX", "MEMORY_HEADROOM", "METRICS"};
 
-// Of program and library, by name; one that both declare counts once.
-std::vector<rank::ParamDescriptor> all_params(const std::string& library) {
+// What the program itself declares: its file may not be found where /proc is hidden.
+std::vector<rank::ParamDescriptor> own_params() {
   std::vector<rank::ParamDescriptor> found;
-  collect("/proc/self/exe", &found);
-  if (!library.empty()) collect(library, &found);
+  collect({__start_dshang_params, static_cast<std::size_t>(__stop_dshang_params - __start_dshang_params)}, &found);
+  return found;
+}
+
+// A file without any, or no file, gives none.
+std::vector<rank::ParamDescriptor> params_of(const std::string& library) {
+  std::vector<rank::ParamDescriptor> found;
+  if (!library.empty()) collect(bytes_of(library), &found);
+  return found;
+}
+
+// Of program and library, by name; one that both declare counts once.
+std::vector<rank::ParamDescriptor> all_params(const std::vector<rank::ParamDescriptor>& of_library) {
+  std::vector<rank::ParamDescriptor> found = own_params();
+  found.insert(found.end(), of_library.begin(), of_library.end());
   auto name = [](const rank::ParamDescriptor& param) { return std::string_view(param.name); };
   std::stable_sort(found.begin(), found.end(),
                    [&](const auto& a, const auto& b) { return name(a) < name(b); });
@@ -99,7 +114,8 @@ std::string unknown_name(std::string_view name, const std::vector<rank::ParamDes
 }  // namespace
 
 std::vector<std::string> environment_warnings(const std::string& library) {
-  std::vector<rank::ParamDescriptor> params = all_params(library);
+  const std::vector<rank::ParamDescriptor> of_library = params_of(library);
+  const std::vector<rank::ParamDescriptor> params = all_params(of_library);
   std::vector<std::string> warnings;
   for (char** at = environ; at && *at; ++at) {
     std::string_view line = *at;
@@ -110,6 +126,7 @@ std::vector<std::string> environment_warnings(const std::string& library) {
         std::find_if(params.begin(), params.end(), [&](const auto& param) { return name == param.name; });
     char complaint[512];
     if (known == params.end()) {
+      if (of_library.empty()) continue;  // it may be one of the library's
       warnings.push_back(unknown_name(name, params));
     } else if (rank::complain_about(*known, *at + equals + 1, complaint, sizeof complaint)) {
       warnings.emplace_back(complaint);
@@ -121,7 +138,7 @@ std::vector<std::string> environment_warnings(const std::string& library) {
 
 std::string params_text(const std::string& library) {
   std::string text;
-  for (const rank::ParamDescriptor& param : all_params(library)) {
+  for (const rank::ParamDescriptor& param : all_params(params_of(library))) {
     text += std::string(kPrefix) + param.name + "\n    " + param.text + "\n    " + param.type + " " +
             param.range + "; default " + (*param.fallback ? param.fallback : "empty") + "\n";
   }

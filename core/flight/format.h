@@ -321,7 +321,7 @@ struct Header {
 };
 
 // Numbers of entries of a newly made flight memory; a reader takes them from the file.
-inline constexpr std::uint32_t kOpEntries = 64, kCallEntries = 16384, kVisitEntries = 32768, kCommEntries = 512,
+inline constexpr std::uint32_t kOpEntries = 64, kCallEntries = 16384, kVisitEntries = 32768, kCommEntries = 4096,
                                kStringEntries = 16384, kArenaBytes = 1u << 20, kSiteEntries = 4096,
                                kMemoryStepEntries = 2048, kAllocFailureEntries = 64, kThreadEntries = 128,
                                kFactEntries = 512, kExceptionEntries = 64, kStackEntries = 64;

@@ -1,6 +1,7 @@
 #include "core/job/crossed.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -52,19 +53,21 @@ class Comparison {
   std::vector<Pair> pairs(Seq begin, Seq end) const {
     std::vector<Pair> pairs;
     for (Seq k = begin; k < end && pairs.size() <= kMostInStretch; ++k) {
-      Place theirs = origin_of(view_.names(), reference_.call(k)),
-            mine = origin_of(view_.names(), member_.call(k));
+      Place theirs = origin_of(view_.names(), records_of(reference_), reference_.call(k)),
+            mine = origin_of(view_.names(), records_of(member_), member_.call(k));
       if (mine != theirs && comparable(mine, theirs)) pairs.push_back({k, mine, theirs});
     }
     return pairs;
   }
 
   bool agrees_at(Seq k, Place place) const {
-    return origin_of(view_.names(), reference_.call(k)) == place &&
-           origin_of(view_.names(), member_.call(k)) == place;
+    return origin_of(view_.names(), records_of(reference_), reference_.call(k)) == place &&
+           origin_of(view_.names(), records_of(member_), member_.call(k)) == place;
   }
 
  private:
+  const RankRecords& records_of(const Member& member) const { return view_.ranks[member.process].records(); }
+
   bool equal(const Call& a, const Call& b) const {
     return a.op == b.op && a.count == b.count && a.dtype == b.dtype && a.reduce_op == b.reduce_op &&
            a.root_or_peer == b.root_or_peer && a.step == kNoStep;
@@ -158,7 +161,7 @@ std::optional<bool> changed_its_order(const JobView& view, const Member& member,
                                       Place second) {
   Seq last_first = 0, last_second = 0;
   for (Seq k = member.first; k < at; ++k) {
-    Place place = origin_of(view.names(), member.call(k));
+    Place place = origin_of(view.names(), view.ranks[member.process].records(), member.call(k));
     if (place == first) last_first = k;
     if (place == second) last_second = k;
   }
@@ -171,7 +174,9 @@ std::optional<bool> changed_its_order(const JobView& view, const Member& member,
 void find_suspects(const JobView& view, const CommView& comm, Crossing& found) {
   std::map<Place, std::vector<const Member*>> camps;
   for (const Member& member : comm.members) {
-    if (member.has(found.first)) camps[origin_of(view.names(), member.call(found.first))].push_back(&member);
+    if (member.has(found.first))
+      camps[origin_of(view.names(), view.ranks[member.process].records(), member.call(found.first))]
+          .push_back(&member);
   }
   camps.erase(0);
   auto largest = std::max_element(camps.begin(), camps.end(), [](const auto& a, const auto& b) {
@@ -204,8 +209,14 @@ void find_suspects(const JobView& view, const CommView& comm, Crossing& found) {
 
 }  // namespace
 
-std::uint64_t origin_of(const Names& names, const Call& call) {
-  if (call.module) return kOfModules | call.module;
+bool is_made_for_module(const RankRecords& records, const Call& call) {
+  if (!call.module || call.op >= records.ops.size()) return false;
+  const char* op = records.ops[call.op].name;
+  return std::strncmp(op, "all_gather", 10) == 0 || std::strncmp(op, "reduce_scatter", 14) == 0;
+}
+
+std::uint64_t origin_of(const Names& names, const RankRecords& records, const Call& call) {
+  if (is_made_for_module(records, call)) return kOfModules | call.module;
   return call.site ? names.place_of(call.site) : 0;
 }
 

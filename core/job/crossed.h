@@ -9,8 +9,13 @@
 
 namespace dshang::job {
 
-// Where a call comes from: its module where one is known, else the line of the program; 0 = unknown.
-std::uint64_t origin_of(const Names& names, const Call& call);
+// Gathers and reduce-scatters of a module are made for it by a framework.
+bool is_made_for_module(const RankRecords& records, const Call& call);
+
+// Where a call of a process comes from; 0 = unknown.  Of gathers and reduce-scatters the module, where one is
+// known: they are made for it by a framework.  Of all other calls the line of the program: the module that
+// was visited last says nothing of them.
+std::uint64_t origin_of(const Names& names, const RankRecords& records, const Call& call);
 
 struct Crossing {
   Seq first = 0, last = 0;          // first and last call known to be paired with one from another place

@@ -78,16 +78,18 @@ std::optional<std::int64_t> step_at(const JobView& view, const Divergence& d) {
   return std::nullopt;
 }
 
-// Whether what is known of the two calls of a member, behind each other with equal arguments, tells them apart: a call
-// that one side left out or added between them would show.
+// Whether what is known of the two calls of a member, behind each other with equal arguments, tells them
+// apart: a call that one side left out or added between them would show.
 bool told_apart(const JobView& view, const Call& before, const Call& here) {
   if (before.step != kNoStep && here.step != kNoStep && before.step != here.step) return true;
   if (before.module && here.module) return before.module != here.module;
-  PlaceId was = before.site ? view.names().place_of(before.site) : 0, is = here.site ? view.names().place_of(here.site) : 0;
+  PlaceId was = before.site ? view.names().place_of(before.site) : 0,
+          is = here.site ? view.names().place_of(here.site) : 0;
   return was && is && was != is;
 }
 
-// The run of equal arguments that ends at the visible call cannot be told apart, but for what is known of its calls.
+// The run of equal arguments that ends at the visible call cannot be told apart, but for what is known of its
+// calls.
 void judge_by_arguments(const JobView& view, Divergence& d) {
   Seq agreed = d.visible.call - 1;
   for (const Member& member : d.comm->members) {
@@ -95,7 +97,9 @@ void judge_by_arguments(const JobView& view, Divergence& d) {
     const RankView& rank = view.ranks[member.process];
     std::uint64_t here = signature(rank, member.call(d.visible.call));
     Seq k = d.visible.call;
-    while (k > member.first && signature(rank, member.call(k - 1)) == here && !told_apart(view, member.call(k - 1), member.call(k))) --k;
+    while (k > member.first && signature(rank, member.call(k - 1)) == here &&
+           !told_apart(view, member.call(k - 1), member.call(k)))
+      --k;
     agreed = std::min(agreed, k - 1);
   }
   d.agreed_until = agreed;

@@ -24,18 +24,18 @@ std::optional<Visible> find_visible(const JobView& view, const CommView& comm);
 
 // What was made of a step's forward and backward pass.
 struct Passes {
-  std::size_t forward = 0;    // module visits, or gathers where calls are compared
+  std::size_t forward = 0;  // module visits, or gathers where calls are compared
   std::size_t backward = 0;
 };
 
 // The same stretch of tokens, made another number of times by the two sides.
 struct Repetition {
-  Tokens round;                  // empty: nothing of the kind
-  std::size_t told = 0;          // rounds begun by those that are told of, up to where they went on
-  std::size_t others = 0;        // and by the others
-  bool told_inside = false;      // the last of these rounds is begun, and not known to be finished
+  Tokens round;              // empty: nothing of the kind
+  std::size_t told = 0;      // rounds begun by those that are told of, up to where they went on
+  std::size_t others = 0;    // and by the others
+  bool told_inside = false;  // the last of these rounds is begun, and not known to be finished
   bool others_inside = false;
-  Passes passes;                 // of rounds of a backward pass: what stands before the parting
+  Passes passes;  // of rounds of a backward pass: what stands before the parting
   explicit operator bool() const { return !round.empty(); }
 };
 
@@ -51,37 +51,39 @@ struct Story {
     kUnknown,      // they part, and nothing recorded says how
   };
   Kind kind = Kind::kNone;
-  bool from_visits = false;      // decided on module visits; else on calls
-  bool places_known = false;     // call sites took part
+  bool from_visits = false;   // decided on module visits; else on calls
+  bool places_known = false;  // call sites took part
   Tokens left_out, added;
-  Repetition repetition;         // of what was left out or added
+  Repetition repetition;                                // of what was left out or added
   std::size_t forward_before = 0, backward_before = 0;  // of the step, made by both sides before they part
-  bool leaves_out_another_backward = false;  // what is left out is a backward pass of modules that had one in this step
-  std::vector<Token> next;       // 0 or 1: the first thing the suspects did where they part
-  std::vector<Token> expected;   // 0 or 1: what the others did there
+  bool leaves_out_another_backward =
+      false;                    // what is left out is a backward pass of modules that had one in this step
+  std::vector<Token> next;      // 0 or 1: the first thing the suspects did where they part
+  std::vector<Token> expected;  // 0 or 1: what the others did there
   bool leaves_out_all_reductions = false;  // nothing that reduces is left of the step (calls)
-  bool no_forward_follows = false;         // visits: no forward module was visited after the gap, the step being that far
-  bool loop_ended = false;                 // the suspects' loader was exhausted
-  bool teardown = false;                   // they are going away
+  bool no_forward_follows =
+      false;                // visits: no forward module was visited after the gap, the step being that far
+  bool loop_ended = false;  // the suspects' loader was exhausted
+  bool teardown = false;    // they are going away
 };
 
 struct Divergence {
   const CommView* comm = nullptr;
   Visible visible;
   std::optional<Seq> origin, agreed_until;
-  bool origin_proven = false;              // purposes show it
-  Seq ambiguous_from = 0;                  // calls from here up to the visible one have equal arguments and no known
-                                           // purposes: they cannot be told apart; 0 = none
-  std::vector<Rank> suspects;              // empty: a tie
-  bool by_own_history = false;             // no majority: the suspects depart from their own earlier steps
+  bool origin_proven = false;   // purposes show it
+  Seq ambiguous_from = 0;       // calls from here up to the visible one have equal arguments and no known
+                                // purposes: they cannot be told apart; 0 = none
+  std::vector<Rank> suspects;   // empty: a tie
+  bool by_own_history = false;  // no majority: the suspects depart from their own earlier steps
   std::vector<Rank> waiting;
-  std::vector<Rank> missing;               // members that have not made the visible call
+  std::vector<Rank> missing;  // members that have not made the visible call
   std::vector<Side> sides;
   std::optional<std::int64_t> step;
-  Rank witness = -1;                       // a rank of the other side, whose tokens the story was compared with
-  Rank told_of = -1;                       // the suspect whose tokens the story tells
+  Rank witness = -1;  // a rank of the other side, whose tokens the story was compared with
+  Rank told_of = -1;  // the suspect whose tokens the story tells
   Story story;
-  std::uint64_t since_ns = 0;              // when the disagreement began to exist: the later of the two calls
+  std::uint64_t since_ns = 0;  // when the disagreement began to exist: the later of the two calls
 };
 
 std::optional<Divergence> find_divergence(const JobView& view, const CommView& comm);

@@ -39,7 +39,8 @@ struct Finding {
   std::optional<std::int64_t> step;
   std::vector<std::string> evidence, fix;
   std::optional<std::size_t> consequence_of;  // index into the same list
-  double at = 0;                              // seconds since job start
+  double at = 0;                              // seconds since job start: when what it speaks of began
+  double found = 0;                           // and when it was found; filled by FindingHistory
 };
 
 // The cause first: severity, then causes before consequences, then time; what has ended is as important as an info.

@@ -11,15 +11,16 @@ namespace {
 
 using flight::VisitKind;
 
-constexpr std::size_t kHistory = 8192;     // tokens looked at behind the parting
-constexpr std::size_t kStepsBack = 64;     // steps tried as the last one that all share
-constexpr Seq kGapWithoutSteps = 64;       // calls between differences of one fault, where no step tells
+constexpr std::size_t kHistory = 8192;  // tokens looked at behind the parting
+constexpr std::size_t kStepsBack = 64;  // steps tried as the last one that all share
+constexpr Seq kGapWithoutSteps = 64;    // calls between differences of one fault, where no step tells
 
-// ---- sequences from a common start ---------------------------------------------------------------------------
+// ---- sequences from a common start
+// ---------------------------------------------------------------------------
 
 struct Sequences {
-  std::vector<Tokens> of;          // one a member, from the shared boundary on
-  std::vector<Tokens> history;     // before it
+  std::vector<Tokens> of;       // one a member, from the shared boundary on
+  std::vector<Tokens> history;  // before it
 };
 
 std::vector<Camp> camps_at(const Sequences& sequences, std::size_t at) {
@@ -42,7 +43,8 @@ bool part_at(const std::vector<Camp>& camps) {
 
 Tokens before(const Sequences& sequences, std::size_t member, std::size_t at) {
   Tokens past = sequences.history[member];
-  past.insert(past.end(), sequences.of[member].begin(), sequences.of[member].begin() + static_cast<std::ptrdiff_t>(at));
+  past.insert(past.end(), sequences.of[member].begin(),
+              sequences.of[member].begin() + static_cast<std::ptrdiff_t>(at));
   return past;
 }
 
@@ -91,7 +93,8 @@ void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Par
   parting.story = tell_story(after(sequences, s, at), after(sequences, o, at), before(sequences, o, at));
 }
 
-// ---- visits ----------------------------------------------------------------------------------------------------
+// ---- visits
+// ----------------------------------------------------------------------------------------------------
 
 // First call of the member that was made after visit number n; nullopt if none.
 std::optional<Seq> first_call_after(const Member& member, std::uint64_t visit_number) {
@@ -167,7 +170,8 @@ void look_behind_gap(const Names& names, const Tokens& rest, Story& story) {
     if (token.kind == Token::Kind::kTeardown) story.teardown = true;
     if (left_forward) continue;
     if (token.kind == Token::Kind::kModule && is_forward_phase(phase)) forward_visited = true;
-    if (token.kind == Token::Kind::kStep || is_backward_phase(phase) || token.kind == Token::Kind::kTeardown) {
+    if (token.kind == Token::Kind::kStep || is_backward_phase(phase) ||
+        token.kind == Token::Kind::kTeardown) {
       left_forward = true;
     }
   }
@@ -192,14 +196,16 @@ bool part_in_visits(const JobView& view, const CommView& comm, const Visible& vi
     parting.origin = origin.value_or(visible.call);
     judge(comm, *sequences, at, parting);
     for (std::size_t m = 0; m < comm.members.size(); ++m) {
-      if (comm.members[m].rank == parting.told_of) look_behind_gap(view.names(), after(*sequences, m, at), parting.story);
+      if (comm.members[m].rank == parting.told_of)
+        look_behind_gap(view.names(), after(*sequences, m, at), parting.story);
     }
     return true;
   }
   return false;
 }
 
-// ---- calls -----------------------------------------------------------------------------------------------------
+// ---- calls
+// -----------------------------------------------------------------------------------------------------
 
 bool known_parts_differ(const Call& a, const Call& b) {
   auto differ = [](auto x, auto y, auto unknown) { return x != unknown && y != unknown && x != y; };
@@ -210,7 +216,7 @@ bool known_parts_differ(const Call& a, const Call& b) {
 // Positions at which purposes differ though the arguments agree, and which call sites stand for each other.
 struct PurposeScan {
   std::vector<Seq> differences;
-  std::set<Seq> lines_only;        // those of them that only call sites show
+  std::set<Seq> lines_only;  // those of them that only call sites show
   PlaceClasses places;
   bool any_place = false;
 };
@@ -260,17 +266,20 @@ std::pair<const Member*, const Member*> parted_pair(const JobView& view, const C
   return {nullptr, nullptr};
 }
 
-// Whether the lines that differ at k are two ways to the same thing (a dummy branch taken for the first time): behind k the
-// members go on alike, call by call, rather than shifted by a call that one of them made more.
+// Whether the lines that differ at k are two ways to the same thing (a dummy branch taken for the first
+// time): behind k the members go on alike, call by call, rather than shifted by a call that one of them made
+// more.
 bool is_lone_line(const JobView& view, const CommView& comm, Seq k, Seq visible, const PlaceClasses& places) {
   constexpr std::size_t kLongestShift = 64, kLookedAt = 256;
   auto [one, other] = parted_pair(view, comm, k);
   if (!one) return false;
-  Tokens a = call_tokens(view, *one, k, k + kLookedAt, places), b = call_tokens(view, *other, k, k + kLookedAt, places);
+  Tokens a = call_tokens(view, *one, k, k + kLookedAt, places),
+         b = call_tokens(view, *other, k, k + kLookedAt, places);
   std::size_t window = std::min<std::size_t>(visible - k, kLookedAt);
   auto agreeing = [&](const Tokens& x, const Tokens& y, std::size_t shift) {
     std::size_t n = 0;
-    for (std::size_t i = 0; i < window && i < x.size() && i + shift < y.size(); ++i) n += x[i].key == y[i + shift].key;
+    for (std::size_t i = 0; i < window && i < x.size() && i + shift < y.size(); ++i)
+      n += x[i].key == y[i + shift].key;
     return n;
   };
   std::size_t in_place = agreeing(a, b, 0), shifted = 0;
@@ -310,8 +319,8 @@ Seq length_of_round(const CommView& comm, Seq visible) {
 void join_healthy_places(const JobView& view, const CommView& comm, Seq until, PlaceClasses& places) {
   for (const Member& member : comm.members) {
     const Member& reference = comm.members.front();
-    for (Seq k = std::max(member.first, reference.first); k < std::min({until, member.last() + 1, reference.last() + 1});
-         ++k) {
+    for (Seq k = std::max(member.first, reference.first);
+         k < std::min({until, member.last() + 1, reference.last() + 1}); ++k) {
       const Call &a = reference.call(k), &b = member.call(k);
       if (a.site && b.site) places.join(view.names().place_of(a.site), view.names().place_of(b.site));
     }

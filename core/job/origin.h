@@ -9,11 +9,12 @@
 namespace dshang::job {
 
 struct Parting {
-  std::optional<Seq> origin;      // first call made after the purposes parted; nullopt = they do not part before the
-                                  // visible call, or no purposes are known
+  std::optional<Seq> origin;  // first call made after the purposes parted; nullopt = they do not part before
+                              // the visible call, or no purposes are known
   bool purposes_known = false;
-  std::vector<Rank> suspects;     // the minority, or those that depart from their own earlier steps; empty = a tie
-  bool by_own_history = false;    // no majority: the suspects depart from their own earlier steps
+  std::vector<Rank>
+      suspects;  // the minority, or those that depart from their own earlier steps; empty = a tie
+  bool by_own_history = false;  // no majority: the suspects depart from their own earlier steps
   Rank witness = -1, told_of = -1;
   Story story;
 };
@@ -27,8 +28,8 @@ struct Camp {
   std::vector<std::size_t> members;  // indices into the sequences they were made from
 };
 
-// Which camps depart: all but a strict majority of those that have a token; without a majority those that do not go on
-// as their own history suggests while another camp does.  Empty = a tie.
+// Which camps depart: all but a strict majority of those that have a token; without a majority those that do
+// not go on as their own history suggests while another camp does.  Empty = a tie.
 std::vector<std::size_t> departing(const std::vector<Camp>& camps, const std::vector<bool>& follows_history);
 
 }  // namespace dshang::job

@@ -92,6 +92,7 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     auto again = std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
     if (again != current.end()) {
       again->at = std::min(again->at, old.at);
+      again->found = old.found;
       if (is_told_differently(old, *again)) *has_news = true;
       continue;
     }
@@ -104,9 +105,11 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     }
     current.push_back(std::move(ended));
   }
-  for (const Finding& f : current) {
+  for (Finding& f : current) {
     bool is_new = std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
-    if (is_new && !f.resolved) *has_news = true;  // what was over when it was found needs no block
+    if (!is_new) continue;
+    f.found = now;
+    if (!f.resolved) *has_news = true;  // what was over when it was found needs no block
   }
   link_later_endings(job, known_, current);
   put_in_order(current);

@@ -7,6 +7,7 @@ namespace dshang::job {
 namespace {
 
 constexpr std::size_t kLines = 25;
+constexpr double kToldApart = 2;     // seconds from its begin from which on both times are told
 constexpr std::size_t kWidth = 400;  // longer lines are cut in the block, not in report.txt
 
 std::string seconds(double value) {
@@ -22,9 +23,10 @@ std::string capitals(const char* text) {
 }
 
 std::string headline(const Finding& f) {
-  std::string line = capitals(text_of(f.severity)) + " [" + f.type + "] ";
-  if (f.resolved) return line + "ended after " + seconds(*f.resolved - f.at) + ": " + f.summary;
-  return line + f.summary;
+  std::string type = " [" + f.type + "] ";
+  // No severity: whoever searches for HANG looks for what is not over.
+  if (f.resolved) return "ended:" + type + "after " + seconds(*f.resolved - f.at) + ": " + f.summary;
+  return capitals(text_of(f.severity)) + type + f.summary;
 }
 
 // Everything of a finding below its headline.
@@ -41,7 +43,9 @@ std::vector<std::string> details(const Finding& f) {
     lines.push_back("  nobody is singled out: no side is in a clear majority");
   }
   std::string certainty = "  " + std::string(text_of(f.certainty)) + "; the explanation is " + text_of(f.class_certainty);
-  lines.push_back(certainty + "; found at " + seconds(f.at) + " of the job");
+  std::string times = "; found at " + seconds(std::max(f.found, f.at)) + " of the job";
+  if (f.found - f.at >= kToldApart) times += ", began at " + seconds(f.at);
+  lines.push_back(certainty + times);
   return lines;
 }
 

@@ -20,7 +20,8 @@ constexpr std::size_t kCandidates = 8;  // places at which a shift is tried
 std::vector<Place> places_of(const JobView& view, const Member& member) {
   std::vector<Place> places;
   places.reserve(member.calls.size());
-  for (const Call* call : member.calls) places.push_back(origin_of(view.names(), *call));
+  for (const Call* call : member.calls)
+    places.push_back(origin_of(view.names(), view.ranks[member.process].records(), *call));
   return places;
 }
 

@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::size_t kLookAhead = 2048;
 
-constexpr std::size_t kProof = 64;         // tokens that agree behind an edit: more say no more
-constexpr std::size_t kCandidates = 256;   // edits tried
+constexpr std::size_t kProof = 64;        // tokens that agree behind an edit: more say no more
+constexpr std::size_t kCandidates = 256;  // edits tried
 
 Tokens slice(const Tokens& tokens, std::size_t n) {
   return Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(std::min(n, tokens.size())));
@@ -61,7 +61,8 @@ Edit best_edit(const Tokens& in, const Tokens& with) {
 }
 
 // The shortest edit, if what it adds repeats what stands before it; else the best one.
-Edit find_edit(const Tokens& in, const Tokens& with, const Tokens& other, const Tokens& history, bool told_made_more, Repetition& repetition) {
+Edit find_edit(const Tokens& in, const Tokens& with, const Tokens& other, const Tokens& history,
+               bool told_made_more, Repetition& repetition) {
   if (with.empty()) return {in.size()};
   std::size_t first = index_of(in, with[0].key, 1);
   Edit edit = best_edit(in, with);
@@ -69,16 +70,21 @@ Edit find_edit(const Tokens& in, const Tokens& with, const Tokens& other, const 
     repetition = repetition_of_edit(slice(in, first), other, history, told_made_more);
     if (repetition) return edit_at(in, with, first);
   }
-  if (edit.length != first && edit.length < in.size()) repetition = repetition_of_edit(slice(in, edit.length), other, history, told_made_more);
+  if (edit.length != first && edit.length < in.size())
+    repetition = repetition_of_edit(slice(in, edit.length), other, history, told_made_more);
   return edit;
 }
 
-bool is_loop(const Repetition& repetition) { return repetition && std::min(repetition.told, repetition.others) > 1; }
+bool is_loop(const Repetition& repetition) {
+  return repetition && std::min(repetition.told, repetition.others) > 1;
+}
 
-bool is_boundary(const Token& token) { return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall; }
+bool is_boundary(const Token& token) {
+  return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall;
+}
 
-// Length of the shortest stretch, from the start and within one phase, in which both hold the same tokens in another
-// order; 0 = none.
+// Length of the shortest stretch, from the start and within one phase, in which both hold the same tokens in
+// another order; 0 = none.
 std::size_t permuted(const Tokens& a, const Tokens& b) {
   std::map<std::uint64_t, int> balance;
   std::size_t unequal = 0;
@@ -118,7 +124,8 @@ std::ptrdiff_t reductions(const Tokens& tokens, std::size_t count) {
 // Tries one kind of story after the other; what stands earlier is likelier where several are possible.
 class Teller {
  public:
-  Teller(const Tokens& suspect, const Tokens& other, const Tokens& history) : suspect_(suspect), other_(other), history_(history) {
+  Teller(const Tokens& suspect, const Tokens& other, const Tokens& history)
+      : suspect_(suspect), other_(other), history_(history) {
     // How the others went on, and would have gone on.
     ahead_ = other;
     Tokens past = history;
@@ -133,7 +140,8 @@ class Teller {
   }
 
   void tell(Story& story) {
-    if (permutation(story) || exchange(story) || gone_on(story) || deletion(story) || insertion(story)) return;
+    if (permutation(story) || exchange(story) || gone_on(story) || deletion(story) || insertion(story))
+      return;
     story.repetition = left_;
     if (left_.passes.forward > 0) {
       story.forward_before = left_.passes.forward;
@@ -148,7 +156,9 @@ class Teller {
 
  private:
   bool permutation(Story& story) const {
-    auto plain = [](const Edit& edit, bool possible) { return possible && edit.whole && edit.proof > edit.length; };
+    auto plain = [](const Edit& edit, bool possible) {
+      return possible && edit.whole && edit.proof > edit.length;
+    };
     if (plain(deletion_, can_delete_) || plain(insertion_, can_insert_)) return false;
     std::size_t n = permuted(suspect_, other_);
     // Behind the stretch they have to agree again.
@@ -192,9 +202,11 @@ class Teller {
   }
 
   bool better_than_insertion(bool leaves_out_all_reductions) const {
-    // A forward pass repeated and a backward pass left out read alike in the calls; the second is what happens.
+    // A forward pass repeated and a backward pass left out read alike in the calls; the second is what
+    // happens.
     if (leaves_out_all_reductions && reductions(suspect_, insertion_.length) == 0) return true;
-    // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes no loop.
+    // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes
+    // no loop.
     if (is_loop(fewer_) != is_loop(more_)) return is_loop(fewer_);
     if (deletion_.to_the_end != insertion_.to_the_end) return deletion_.to_the_end;
     return deletion_.length <= insertion_.length;
@@ -229,9 +241,9 @@ class Teller {
   }
 
   const Tokens &suspect_, &other_, &history_;
-  Tokens ahead_;                       // of the others
+  Tokens ahead_;  // of the others
   Edit deletion_, insertion_;
-  Repetition fewer_, more_, left_;     // of the deletion, of the insertion, of neither
+  Repetition fewer_, more_, left_;  // of the deletion, of the insertion, of neither
   bool can_delete_ = false, can_insert_ = false;
 };
 
@@ -241,13 +253,16 @@ bool follows_history(const Tokens& tokens, const Tokens& history) {
   if (tokens.empty()) return false;
   Context context = find_context(history);
   if (context.length == 0 || history[context.end].key != tokens[0].key) return false;
-  // What repeats within a round (a run of equal calls) says nothing of how long it goes on: an earlier round must.
+  // What repeats within a round (a run of equal calls) says nothing of how long it goes on: an earlier round
+  // must.
   std::size_t period = history.size() - context.end;
   if (period > 1 && context.length >= period) return true;
   const Token& then = history[context.end];
-  if (then.call && tokens[0].call && then.call->step != kNoStep && then.call->step != tokens[0].call->step) return true;
+  if (then.call && tokens[0].call && then.call->step != kNoStep && then.call->step != tokens[0].call->step)
+    return true;
   auto begin = history.end() - static_cast<std::ptrdiff_t>(context.length);
-  return std::any_of(begin, history.end(), [](const Token& token) { return token.kind == Token::Kind::kStep; });
+  return std::any_of(begin, history.end(),
+                     [](const Token& token) { return token.kind == Token::Kind::kStep; });
 }
 
 Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& history) {

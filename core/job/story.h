@@ -6,7 +6,8 @@
 namespace dshang::job {
 
 // `suspect`, `other`: tokens from the point where they part (the first ones differ, or one is empty).
-// `history`: what the others did before that point, oldest first; it serves to predict how they would have gone on.
+// `history`: what the others did before that point, oldest first; it serves to predict how they would have
+// gone on.
 Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& history);
 
 // Whether `tokens` goes on as its own `history` suggests.

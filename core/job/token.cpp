@@ -11,22 +11,25 @@ namespace {
 using flight::VisitKind;
 
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != text.npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != text.npos; });
 }
 
 std::uint64_t key_of(Token::Kind kind, std::uint64_t a, std::uint64_t b) {
-  return flight::mix(flight::mix(flight::mix(flight::kFnvOffset, 1 + static_cast<std::uint64_t>(kind)), a), b);
+  return flight::mix(flight::mix(flight::mix(flight::kFnvOffset, 1 + static_cast<std::uint64_t>(kind)), a),
+                     b);
 }
 
 // As the functions on the way are named, innermost first; kUnknown where none says it.  Names that hold
-// both words (forward_backward_func) say nothing.  A forward that is run again on the way of a backward pass (activation
-// checkpointing) belongs to that.
+// both words (forward_backward_func) say nothing.  A forward that is run again on the way of a backward pass
+// (activation checkpointing) belongs to that.
 Part part_of_frames(const Names& names, const Site& site) {
   Part part = Part::kUnknown;
   for (const FrameName& frame : site.frames) {
     const std::string& function = names.text(frame.function);
     bool forward = is_forward_phase(function);
-    bool backward = contains_any(function, {"backward", "recompute", "ipg_grads", "reduce_partition", "unpack_hook"});
+    bool backward =
+        contains_any(function, {"backward", "recompute", "ipg_grads", "reduce_partition", "unpack_hook"});
     if (forward == backward) continue;
     if (backward) return Part::kBackward;
     part = Part::kForward;
@@ -44,12 +47,23 @@ bool make_token(const RankView& rank, const Names& names, std::uint64_t n, Token
   token.place = visit.site ? names.place_of(visit.site) : 0;
   token.part = part_of_phase(names.text(visit.phase));
   switch (visit.kind) {
-    case VisitKind::kStep: token.kind = Token::Kind::kStep; break;
-    case VisitKind::kPhasePush: token.kind = Token::Kind::kPhase; break;
-    case VisitKind::kModuleEnter: token.kind = Token::Kind::kModule; break;
-    case VisitKind::kLoopEnd: token.kind = Token::Kind::kLoopEnd; break;
-    case VisitKind::kTeardown: token.kind = Token::Kind::kTeardown; break;
-    default: return false;
+    case VisitKind::kStep:
+      token.kind = Token::Kind::kStep;
+      break;
+    case VisitKind::kPhasePush:
+      token.kind = Token::Kind::kPhase;
+      break;
+    case VisitKind::kModuleEnter:
+      token.kind = Token::Kind::kModule;
+      break;
+    case VisitKind::kLoopEnd:
+      token.kind = Token::Kind::kLoopEnd;
+      break;
+    case VisitKind::kTeardown:
+      token.kind = Token::Kind::kTeardown;
+      break;
+    default:
+      return false;
   }
   bool is_step = token.kind == Token::Kind::kStep;
   token.key = key_of(token.kind, is_step ? 0 : token.phase, is_step ? 0 : token.module);
@@ -161,7 +175,8 @@ Tokens predict(const Tokens& history, std::size_t limit) {
 }
 
 bool is_side_phase(std::string_view phase) {
-  return contains_any(phase, {"save", "load", "eval", "valid", "log", "generat", "checkpoint", "metric", "test"});
+  return contains_any(phase,
+                      {"save", "load", "eval", "valid", "log", "generat", "checkpoint", "metric", "test"});
 }
 
 bool is_backward_phase(std::string_view phase) { return contains_any(phase, {"backward", "recompute"}); }

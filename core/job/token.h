@@ -1,7 +1,8 @@
-// Tokens: what a rank did, as one sequence of comparable purposes, made from its module visits or from its calls.
+// Tokens: what a rank did, as one sequence of comparable purposes, made from its module visits or from its
+// calls.
 //
-// Two ranks do the same where their keys are equal.  A key leaves out the step number (a step that begins is a token of
-// its own) and everything that is not known.
+// Two ranks do the same where their keys are equal.  A key leaves out the step number (a step that begins is
+// a token of its own) and everything that is not known.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +13,20 @@
 
 namespace dshang::job {
 
-// What a token belongs to: its phase, or where no phase is known a function on the way to it, is named for it.
+// What a token belongs to: its phase, or where no phase is known a function on the way to it, is named for
+// it.
 enum class Part : std::uint8_t { kUnknown, kForward, kBackward, kSide };
 
 struct Token {
   enum class Kind : std::uint8_t { kStep, kPhase, kModule, kCall, kLoopEnd, kTeardown };
   Kind kind = Kind::kCall;
   std::uint64_t key = 0;
-  const Visit* visit = nullptr;     // of all but kCall
+  const Visit* visit = nullptr;  // of all but kCall
   std::uint64_t visit_number = 0;
-  const Call* call = nullptr;       // of kCall
+  const Call* call = nullptr;  // of kCall
   NameId phase = 0, module = 0;
-  PlaceId place = 0;                // where the user's program stood
-  bool reduces = false;             // kCall: reduces over ranks
+  PlaceId place = 0;     // where the user's program stood
+  bool reduces = false;  // kCall: reduces over ranks
   Part part = Part::kUnknown;
 };
 
@@ -41,8 +43,8 @@ class PlaceClasses {
   std::unordered_map<PlaceId, PlaceId> parent_;
 };
 
-// Steps, phases and module visits of a rank, oldest first, from visit number `from`.  Phases in which nothing was
-// called and no module was visited are left out: work on the host alone is nobody else's business.
+// Steps, phases and module visits of a rank, oldest first, from visit number `from`.  Phases in which nothing
+// was called and no module was visited are left out: work on the host alone is nobody else's business.
 Tokens visit_tokens(const RankView& rank, std::uint64_t from);
 
 // The collectives of a member with numbers in [from, to].
@@ -54,8 +56,8 @@ struct Context {
 };
 Context find_context(const Tokens& history);
 
-// What history suggests to come after its end: finds the longest match of its last tokens earlier in it and continues
-// from there, at most `limit` tokens.  Empty when the last token was never seen before.
+// What history suggests to come after its end: finds the longest match of its last tokens earlier in it and
+// continues from there, at most `limit` tokens.  Empty when the last token was never seen before.
 Tokens predict(const Tokens& history, std::size_t limit);
 
 // Whether a phase name stands for something that all ranks have to do together besides training.

@@ -51,11 +51,13 @@ std::uint64_t without_communicator_since(const RankRecords& records, bool nobody
   return since;
 }
 
-// Nobody waits, and yet nothing is recorded of anybody: they may all wait on the host.
+// Nobody waits, and yet nothing is recorded of anybody: they may all wait on the host, which is seen from outside only.
 bool all_are_still(const Job& job, std::uint64_t last_record_ns) {
   double still = static_cast<double>(job.journal.now_ns - std::min(last_record_ns, job.journal.now_ns)) / 1e9;
   return last_record_ns && still >= job.params.stall_after / 2 && job.processes.size() > 1 &&
-         std::none_of(job.processes.begin(), job.processes.end(), [](const auto& process) { return process->journal.death.has_value(); });
+         std::all_of(job.processes.begin(), job.processes.end(), [](const auto& process) {
+           return !process->journal.death && !process->journal.samples.empty();
+         });
 }
 
 }  // namespace
@@ -64,6 +66,7 @@ struct Trigger::State {
   std::map<const Process*, Cursor> cursors;
   std::unordered_map<std::uint64_t, Front> fronts;
   std::uint64_t difference_ns = 0;    // when something worth explaining was first seen
+  std::uint64_t records_when_due = 0; // `records` when the job was last looked at because it goes on
   std::uint64_t last_record_ns = 0;
   std::uint64_t last_run_ns = 0;
   std::uint64_t waiting_since_ns = 0; // somebody waits for somebody since
@@ -99,10 +102,10 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   Front::Pending& pending = front.pending[at];
   if (pending.made_by++ == 0) {
     pending.signature = here;
-    pending.place = origin_of(*names, call);
+    pending.place = origin_of(*names, process.records, call);
   } else if (pending.signature != here) {
     front.differs = true;
-  } else if (std::uint64_t place = origin_of(*names, call); place && pending.place && place != pending.place) {
+  } else if (std::uint64_t place = origin_of(*names, process.records, call); place && pending.place && place != pending.place) {
     auto [low, high] = std::minmax(place, pending.place);
     if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
@@ -229,10 +232,11 @@ bool Trigger::look(const Job& job) {
   // A circle of ranks that wait for each other is there as soon as nothing moves, and soon seen from outside.
   bool still = waited >= kStillSeconds && waited < kStillUntil && stable && now - s.last_run_ns >= kSecond;
   // What is slow or tight, but goes on.
-  bool due = s.records != s.records_at_run && s.last_run_ns && now - s.last_run_ns >= kPeriod;
-  if (s.last_run_ns == 0) s.last_run_ns = now;
+  bool goes_on = s.records != s.records_when_due && now - s.last_record_ns < kPeriod;
+  bool due = goes_on && s.last_run_ns && now - s.last_run_ns >= kPeriod;
+  if (s.last_run_ns == 0) s.last_run_ns = now, s.records_when_due = s.records;
   if (!still && !due) return false;
-  s.records_at_run = s.records;
+  s.records_when_due = s.records;
   s.last_run_ns = now;
   return true;
 }

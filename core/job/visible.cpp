@@ -15,8 +15,8 @@ const Member* longest(const CommView& comm) {
 }
 
 // First call in [from, to] whose arguments differ between the two; to + 1 if there is none.
-Seq first_difference(const JobView& view, const Member& a, const std::vector<std::uint64_t>& signatures, Seq from,
-                     const Member& b, Seq to) {
+Seq first_difference(const JobView& view, const Member& a, const std::vector<std::uint64_t>& signatures,
+                     Seq from, const Member& b, Seq to) {
   const RankView& rank_b = view.ranks[b.process];
   for (Seq k = from; k <= to; ++k) {
     if (signatures[k - a.first] != signature(rank_b, b.call(k))) return k;
@@ -39,7 +39,8 @@ std::optional<Visible> find_visible(const JobView& view, const CommView& comm) {
   if (!reference || comm.members.size() < 2) return std::nullopt;
   std::vector<std::uint64_t> signatures;
   signatures.reserve(reference->calls.size());
-  for (const Call* call : reference->calls) signatures.push_back(signature(view.ranks[reference->process], *call));
+  for (const Call* call : reference->calls)
+    signatures.push_back(signature(view.ranks[reference->process], *call));
 
   Seq differs = UINT64_MAX, shortest = UINT64_MAX;
   for (const Member& member : comm.members) {

@@ -10,7 +10,8 @@ namespace dshang::rank {
 namespace {
 
 // Texts of string and choice parameters: the environment's own memory may be freed by a later putenv.
-constexpr unsigned kTextBytes = 16384;
+constexpr unsigned kTextBytes = 32768;
+constexpr unsigned kLongestText = 4095;  // as a path may be
 char texts[kTextBytes];
 std::atomic<unsigned> texts_used{0};
 
@@ -145,12 +146,18 @@ bool param_accepts(const ParamDescriptor& param, const char* text) {
   if (is(param, "percent_or_bytes")) {
     return read_amount(text, &amount) && (!amount.is_percent || within(param, "%", amount.percent));
   }
+  if (strlen(text) > kLongestText) return false;
   if (is(param, "choice")) return read_choice(param.range, text, &index);
   return is(param, "string");
 }
 
 bool complain_about(const ParamDescriptor& param, const char* text, char* line, std::size_t size) {
   if (param_accepts(param, text)) return false;
+  if (strlen(text) > kLongestText) {
+    snprintf(line, size, "DSHANG_%s=%.80s... is longer than %u bytes; the default %s is used", param.name,
+             text, kLongestText, *param.fallback ? param.fallback : "(empty)");
+    return true;
+  }
   const char* what = is(param, "seconds")            ? "a number of seconds in "
                      : is(param, "integer")          ? "a whole number in "
                      : is(param, "percent_or_bytes") ? "a number of bytes, or a percentage in "

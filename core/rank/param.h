@@ -13,7 +13,7 @@
 //   bool              bool               "0|1"
 //   integer           std::int64_t       "LOW..HIGH"
 //   seconds           double             "LOW..HIGH"
-//   string            const char*        what is expected, in words; not checked
+//   string            const char*        what is expected, in words; 4095 bytes at most
 //   percent_or_bytes  PercentOrBytes     "LOW%..HIGH%"; any number of bytes, with K, M, G, T or KiB, MiB,
 //   GiB, TiB (1024) choice            Choice             "a|b|c:*": `*` stands for anything but nothing
 //

@@ -1,13 +1,47 @@
 #include "core/rank/say.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace dshang::rank {
+namespace {
+
+// By number, as fstat() is a versioned symbol of glibc 2.33.
+bool look_at_stderr(struct statx* info) {
+  return syscall(SYS_statx, STDERR_FILENO, "", AT_EMPTY_PATH, STATX_TYPE | STATX_INO, info) == 0;
+}
+
+bool had_stderr = false;
+struct statx stderr_at_start;
+
+[[gnu::constructor]] void loaded() {
+  int kept_errno = errno;
+  had_stderr = look_at_stderr(&stderr_at_start);
+  errno = kept_errno;
+}
+
+bool is_as_at_start(const struct statx& now) {
+  return now.stx_ino == stderr_at_start.stx_ino && now.stx_dev_major == stderr_at_start.stx_dev_major &&
+         now.stx_dev_minor == stderr_at_start.stx_dev_minor;
+}
+
+}  // namespace
+
+bool has_stderr() {
+  struct statx now;
+  if (!had_stderr || !look_at_stderr(&now)) return false;
+  int access = fcntl(STDERR_FILENO, F_GETFL) & O_ACCMODE;
+  if (access == O_RDONLY) return false;
+  if (is_as_at_start(now)) return true;
+  return S_ISCHR(now.stx_mode) || S_ISFIFO(now.stx_mode) || (S_ISREG(now.stx_mode) && access == O_WRONLY);
+}
 
 void say(const char* format, ...) {
   int kept_errno = errno;
@@ -21,7 +55,7 @@ void say(const char* format, ...) {
   line[length] = '\n';
   pollfd ready{STDERR_FILENO, POLLOUT, 0};
   // A pipe whose reader is gone (POLLERR) would send SIGPIPE to the host.
-  if (poll(&ready, 1, 0) == 1 && ready.revents == POLLOUT) {
+  if (has_stderr() && poll(&ready, 1, 0) == 1 && ready.revents == POLLOUT) {
     ssize_t written = write(STDERR_FILENO, line, length + 1);
     static_cast<void>(written);
   }

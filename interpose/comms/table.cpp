@@ -19,8 +19,8 @@ class Lock {
   ~Lock() { locked.store(false, std::memory_order_release); }
 };
 
-unsigned place_of(std::uint64_t handle) { return static_cast<unsigned>((handle * 0x9e3779b97f4a7c15ull) >> 54); }
-static_assert(kLive == 1u << 10);
+unsigned place_of(std::uint64_t handle) { return static_cast<unsigned>((handle * 0x9e3779b97f4a7c15ull) >> 52); }
+static_assert(kLive == 1u << 12);
 
 Live* find(std::uint64_t handle) {
   unsigned at = place_of(handle);

@@ -15,7 +15,7 @@
 
 namespace dshang::interpose::comms {
 
-inline constexpr unsigned kLive = 1024;
+inline constexpr unsigned kLive = 4096;
 
 struct Live {
   std::atomic<std::uint64_t> handle;  // 0 = free, 1 = removed

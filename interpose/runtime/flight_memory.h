@@ -22,7 +22,7 @@ struct FlightMemory {
 // All bytes are reserved (no SIGBUS on a full disk) and the size is sealed.
 FlightMemory make_flight_memory(std::size_t bytes);
 
-// True if `fd` still is the memory's descriptor.
+// True if `fd` still is the memory's descriptor.  Async-signal-safe.
 bool still_open(const FlightMemory& memory);
 
 // Faults all pages in, so that the recorded path does not; for the helper thread.

@@ -9,6 +9,7 @@
 #include "core/rank/base_libc.h"
 #include "core/rank/pyframes.h"
 #include "interpose/runtime/api.h"
+#include "interpose/runtime/keeper.h"
 #include "interpose/runtime/log.h"
 #include "interpose/runtime/memory.h"
 #include "interpose/runtime/monitor_link.h"
@@ -54,6 +55,7 @@ void* run(void*) {
     int ready = poll(&connection, 1, wait < longest ? wait : longest);
     if (ready > 0) link_to_monitor.receive(writer, rank::now_ns());
     if (!armed) armed = rank::arm_python(writer);
+    keeper::tidy();
     std::uint64_t now = rank::now_ns();
     not_intercepting.look(now);
     if (now >= next_period_ns) {
@@ -82,6 +84,9 @@ void wait_for_hand_over() {
   }
 }
 
-void fall_asleep() { link_to_monitor.forget(); }
+void fall_asleep() {
+  link_to_monitor.forget();
+  keeper::forget();
+}
 
 }  // namespace dshang::interpose::helper

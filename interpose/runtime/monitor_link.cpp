@@ -1,12 +1,12 @@
 #include "interpose/runtime/monitor_link.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/rank/say.h"
 #include "core/rank/stacks.h"
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/log.h"
@@ -38,12 +38,6 @@ bool peer_is_trusted(int fd) {
   socklen_t size = sizeof peer;
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
   return peer.uid == getuid() || peer.uid == 0;
-}
-
-// A program that closed its stderr may have got the number for something else.
-bool is_output(int fd) {
-  int flags = fcntl(fd, F_GETFL);
-  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
 }
 
 flight::Hello hello_of(const flight::Writer& writer) {
@@ -89,6 +83,7 @@ bool send_hello(int fd, flight::Hello& hello, const int (&files)[3]) {
 }  // namespace
 
 int MonitorLink::advance(const flight::Writer& writer, std::uint64_t now_ns) {
+  if (connection_.number() >= 0 && !connection_.is_still_ours()) taken_away(now_ns);
   if (state_ == State::kApart && now_ns >= next_try_ns_) try_to_connect(writer, now_ns);
   if (state_ == State::kGreeting && now_ns - greeted_ns_ > kAnswerTakes) {
     DSHANG_LOG_ONCE("the monitor does not answer; recording goes on");
@@ -161,14 +156,14 @@ void MonitorLink::greet(const flight::Writer& writer, int fd, std::uint64_t now_
   }
   flight::Hello hello = hello_of(writer);
   int pidfd = libc::open_pidfd(hello.pid);
-  int error_output = is_output(STDERR_FILENO) ? STDERR_FILENO : -1;
+  int error_output = rank::has_stderr() ? STDERR_FILENO : -1;
   bool sent = send_hello(fd, hello, {memory.fd, pidfd, error_output});
   if (pidfd >= 0) close(pidfd);
   if (!sent) {
     close(fd);
     return apart(now_ns, kFirstWait * 10);
   }
-  fd_.store(fd, std::memory_order_relaxed);
+  connection_.take(fd);
   // What lies in a socket reaches the monitor also after this process is gone.
   due_.store(false, std::memory_order_release);
   state_ = State::kGreeting;
@@ -176,6 +171,7 @@ void MonitorLink::greet(const flight::Writer& writer, int fd, std::uint64_t now_
 }
 
 void MonitorLink::receive(const flight::Writer& writer, std::uint64_t now_ns) {
+  if (!connection_.is_still_ours()) return taken_away(now_ns);
   flight::Message message = {};
   ssize_t length = recv(descriptor(), &message, sizeof message - 1, MSG_DONTWAIT);
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return;
@@ -199,18 +195,34 @@ void MonitorLink::receive(const flight::Writer& writer, std::uint64_t now_ns) {
 }
 
 void MonitorLink::refused(const flight::Message& message, std::uint64_t now_ns) {
-  close(fd_.exchange(-1));
+  connection_.close();
   if (message.number != 1 || ++refusals_ > kRefusals) return give_up(message.text);
   // It frees the address when it is gone; then there is nobody, and a new one is started.
   apart(now_ns, 200);
 }
 
 void MonitorLink::lost(std::uint64_t now_ns) {
-  close(fd_.exchange(-1));
+  connection_.close();
+  DSHANG_LOG_ONCE("the monitor ended before the job; it is started again");
+  connect_again(now_ns);
+}
+
+void MonitorLink::taken_away(std::uint64_t now_ns) {
+  connection_.close();
+  if (!still_open(process::awake().memory)) {
+    state_ = State::kGivenUp;
+    DSHANG_LOG_ONCE(
+        "this program closed dshang's descriptors; its monitor watches on, but gets no stacks of this rank");
+    return;
+  }
+  DSHANG_LOG_ONCE("this program closed the connection to the monitor; it is made again");
+  connect_again(now_ns);
+}
+
+void MonitorLink::connect_again(std::uint64_t now_ns) {
   bool was_welcome = state_ == State::kWelcomed;
   deaths_ = was_welcome && now_ns - welcomed_ns_ > kSteady ? 1 : deaths_ + 1;
-  if (deaths_ > kDeaths) return give_up("it died again and again");
-  DSHANG_LOG_ONCE("the monitor ended before the job; it is started again");
+  if (deaths_ > kDeaths) return give_up("it was lost again and again");
   started_ns_ = 0;
   wait_ms_ = 0;
   apart(now_ns, deaths_ == 1 ? kFirstWait : kFirstWait << deaths_);
@@ -223,8 +235,7 @@ void MonitorLink::give_up(const char* why) {
 }
 
 void MonitorLink::forget() {
-  int fd = fd_.exchange(-1);
-  if (fd >= 0) close(fd);
+  connection_.close();
   due_.store(false, std::memory_order_relaxed);
   state_ = State::kApart;
   next_try_ns_ = wait_ms_ = started_ns_ = greeted_ns_ = welcomed_ns_ = 0;

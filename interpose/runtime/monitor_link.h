@@ -14,6 +14,7 @@
 
 #include "core/flight/wire.h"
 #include "core/flight/writer.h"
+#include "interpose/runtime/own_descriptor.h"
 
 namespace dshang::interpose {
 
@@ -30,8 +31,8 @@ class MonitorLink {
   // The memory is not handed over yet and may well be within a second: a monitor makes ready.  Any thread.
   bool is_due() const { return due_.load(std::memory_order_acquire); }
 
-  // Descriptor to wait for, -1 = not connected.
-  int descriptor() const { return fd_.load(std::memory_order_relaxed); }
+  // Descriptor to wait for, -1 = not connected.  advance() has seen to it that it is no number of the host's by now.
+  int descriptor() const { return connection_.number(); }
 
   // It is readable or closed.
   void receive(const flight::Writer& writer, std::uint64_t now_ns);
@@ -47,11 +48,13 @@ class MonitorLink {
   void greet(const flight::Writer& writer, int fd, std::uint64_t now_ns);
   void apart(std::uint64_t now_ns, std::uint64_t wait_ms);
   void lost(std::uint64_t now_ns);
+  void taken_away(std::uint64_t now_ns);
+  void connect_again(std::uint64_t now_ns);
   void refused(const flight::Message& message, std::uint64_t now_ns);
   void give_up(const char* why);
 
   State state_ = State::kApart;
-  std::atomic<int> fd_{-1};
+  OwnDescriptor connection_;
   std::atomic<bool> due_{false};
   std::uint64_t next_try_ns_ = 0, wait_ms_ = 0;
   std::uint64_t started_ns_ = 0;  // when a monitor was started last, 0 = never

@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "core/rank/param.h"
+#include "core/rank/say.h"
+#include "interpose/runtime/keeper.h"
 #include "interpose/runtime/libc_base.h"
 
 DSHANG_PARAM(string, MONITOR, "", "path of a program",
@@ -73,6 +75,15 @@ bool beside_library(char* path, std::size_t size) {
   return access(path, X_OK) == 0;
 }
 
+// Empty = unknown.
+char start_directory[kPath];
+
+[[gnu::constructor]] void loaded() {
+  int kept_errno = errno;
+  if (!getcwd(start_directory, sizeof start_directory)) *start_directory = 0;
+  errno = kept_errno;
+}
+
 struct Start {
   const char* program;
   char* const* arguments;
@@ -89,6 +100,9 @@ int spawn(Start* start) {
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  if (!rank::has_stderr()) {
+    posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  }
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes,
                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
@@ -106,6 +120,8 @@ int spawn(Start* start) {
 // and the monitor is an orphan.
 int between(void* argument) {
   Start* start = static_cast<Start*>(argument);
+  // Where it is gone the monitor begins where the program is now.
+  if (*start_directory && chdir(start_directory) != 0) *start_directory = 0;
   start->error = spawn(start);
   return 0;
 }
@@ -125,11 +141,16 @@ const char* monitor_program() {
 }
 
 int start_monitor(const char* program, std::uint64_t job, char* const* environment) {
-  char digits[24];
+  // Static: a keeper that was not waited for any longer may still read them.
+  static char digits[24], name[] = "dshang", verb[] = "monitor", option[] = "--job";
+  static char* const arguments[] = {name, verb, option, digits, nullptr};
+  static Start start;
   snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(job));
-  char name[] = "dshang", verb[] = "monitor", option[] = "--job";
-  char* arguments[] = {name, verb, option, digits, nullptr};
-  Start start{program, arguments, environment, 0};
+  start = {program, arguments, environment, 0};
+  if (keeper::is_needed()) {
+    int error = keeper::run(between, &start);
+    return error ? error : start.error;
+  }
   void* stack = mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return errno;
   // Without an exit signal: the host is sent no SIGCHLD, and only a wait with __WALL sees it.

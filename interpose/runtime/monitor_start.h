@@ -2,7 +2,10 @@
 //
 // The program is DSHANG_MONITOR's, else the one beside libdshang.so.  Started by posix_spawn, never by fork:
 // a fork of a large process stalls it and runs foreign handlers.  It is no child of this process: its end
-// sends no SIGCHLD here and no wait() of the host meets it.
+// sends no SIGCHLD here and no wait() of the host meets it (keeper.h: also where this process adopts orphans).
+// It works in the directory that this process was started in, where relative paths in its environment begin: the
+// program may have gone elsewhere before it wakes.
+//
 // Threads: the helper thread.
 #pragma once
 

@@ -57,7 +57,7 @@ void fork_child() {
   marks::fall_asleep();
   poller::fall_asleep();
   helper::fall_asleep();
-  if (state_of_awake.memory.fd >= 0) close(state_of_awake.memory.fd);
+  if (still_open(state_of_awake.memory)) close(state_of_awake.memory.fd);
   state_of_awake = {};
   state.store(kAsleep, std::memory_order_release);
 }

@@ -1,3 +1,4 @@
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,9 +18,16 @@ int bad_input(const std::string& text) {
   return 2;
 }
 
+// The program's path as it was started; what is left where /proc is hidden.
+static const char* started_as() {
+  unsigned long path = getauxval(AT_EXECFN);
+  return path ? reinterpret_cast<const char*>(path) : "";
+}
+
 std::string program_directory() {
   std::error_code error;
   fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) program = started_as();
   return program.parent_path().string();
 }
 

@@ -17,7 +17,7 @@ def note_torch(native, torch):
         number = version()            # packed, or a tuple: host code, no device
         if isinstance(number, int):
             number = (number >> 32, number >> 16 & 0xffff, number & 0xffff)
-        native.note("version.nccl", ".".join(str(part) for part in number))
+        native.note("version.nccl_of_torch", ".".join(str(part) for part in number))
 
 
 def note_seed(native, torch):

@@ -17,7 +17,7 @@ class Training:
         probe = self.probe
         around, replace = probe.phases.around, probe.patches.replace
         replace(torch.autograd, "backward",
-                around("backward", before=self._backward_begins, after=probe.memory.sample), "inner")
+                around("backward", before=self._backward_begins, after=self._backward_done), "inner")
         replace(torch, "save", around("save"), also=[torch.serialization])
         replace(torch, "load", around("load"), also=[torch.serialization])
 
@@ -30,6 +30,10 @@ class Training:
             if not self.begun:
                 self.begun = True
                 probe.native.note("backward.torch", "step %s %s" % (probe.steps.announced, self.by_torch))
+
+    def _backward_done(self, *_):
+        if not self.probe.phases.inside("backward"):      # else the engine's backward is about to end, too
+            self.probe.memory.sample()
 
     def engine_backward(self):
         self.by_engine = True

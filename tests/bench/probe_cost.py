@@ -48,7 +48,8 @@ def main():
     options = parser.parse_args()
     figures = measure(os.path.abspath(options.build), options.blocks, options.steps)
     pairs, median = list(zip(figures["on"], figures["off"])), statistics.median
-    print(f"ZeRO-3 step, host time, 2 ranks, simulated GPU, {len(pairs)} pairs of blocks of {len(pairs[0][0])} steps, the fastest of each")
+    print(f"ZeRO-3 step, host time, 2 ranks, simulated GPU, {len(pairs)} pairs of blocks, "
+          f"the fastest of {len(pairs[0][0])} steps of each")
     for position, name in enumerate(("elapsed", "CPU time of Python's threads")):
         def of(block):
             return min(step[position] for step in block)              # what else the machine does only adds
@@ -60,7 +61,7 @@ def main():
     counted = figures["counted"]
     total = sum(count * cost for count, cost in counted.values()) / 1e3
     cpu = median(min(step[1] for step in block) for block in figures["off"])
-    print(f"  counted: {total:.2f} ms of {cpu:.1f} ms CPU time a step = {100 * total / cpu:.2f} %: " +
+    print(f"  counted: {total:.2f} of {cpu:.1f} ms CPU time a step, {100 * total / cpu:.2f} %: " +
           ", ".join(f"{count} x {cost:.1f} us {name}" for name, (count, cost) in counted.items()))
 
 

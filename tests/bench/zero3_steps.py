@@ -4,9 +4,9 @@
                                     "counted": {what: (times a step, us each), ...}}
 
 The probe is taken off and put on again in one process, so that everything else is equal; the first two steps of each
-block (in which the probe learns the names anew, and DeepSpeed's trace may be recorded) are not counted.  CPU time is that
-of the threads that run Python: the main thread and autograd's, not those of the simulated GPU.  `counted` is what the
-probe does in a step, counted, times what each of these things takes alone: a figure that a loaded machine hardly moves."""
+block (in which the probe learns the names anew, and DeepSpeed's trace may be recorded) are not counted.  CPU time is
+that of the threads that run Python: the main thread and autograd's, not those of the simulated GPU.  `counted` is what
+the probe does in a step, counted, and what each of these things takes alone: a loaded machine hardly moves it."""
 import collections
 import gc
 import json
@@ -19,7 +19,7 @@ import deepspeed
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-NOT_COUNTED = 2
+NOT_COUNTED, WARM_UP = 2, 8
 WIDTH, LAYERS, BATCH = 64, 12, 4
 
 
@@ -119,7 +119,7 @@ def counted(probe, native, step, module, coordinator):
         "gather": alone_us(lambda: gather(coordinator, params, forward=True)) * step.parameters / len(params),
         "phase_push": alone_us(phase), "memory": alone_us(parts.memory.sample, 200)}
     counts = counting.counts + samples
-    counts["gather"] = min(counts["gather"], 1)          # one bundle of all parameters, or the same parameters in pieces
+    counts["gather"] = min(counts["gather"], 1)          # one bundle of all parameters, or the same ones in pieces
     return {name: (counts[name], cost) for name, cost in costs.items()}
 
 
@@ -135,11 +135,15 @@ def main(blocks, steps):
     with deepspeed.zero.Init(config_dict_or_path=config):
         model = Model()
     engine, _, _, _ = deepspeed.initialize(model=model, config=config)
-    data = TensorDataset(torch.randn(BATCH * (blocks * steps + 1), WIDTH))
+    data = TensorDataset(torch.randn(BATCH * (blocks * steps + WARM_UP), WIDTH))
     batches = iter(DataLoader(data, batch_size=BATCH))
     native = probe._arming.probe.native
     figures = {"on": [], "off": []}
     gc.disable()
+    for _ in range(WARM_UP):
+        x, = next(batches)
+        engine.backward(engine(x.to(device, torch.bfloat16)))
+        engine.step()
     for block in range(blocks):
         way = ("on", "off")[block % 2 ^ (block // 2) % 2]            # on off off on ...: a drift falls on both
         if way == "off":

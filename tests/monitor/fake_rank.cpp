@@ -2,6 +2,7 @@
 // input says, one command a line:
 //
 //   comm               the communicator of all ranks is ready
+//   comms N            so many more communicators of its own alone are made, and destroyed
 //   call OP COUNT      a collective on it is entered, returns and is done
 //   wait OP COUNT      a collective is entered and does not return
 //   step N             a training step begins
@@ -175,6 +176,8 @@ class FakeRank {
     std::int64_t number = 0;
     if (verb == "comm") {
       open_comm();
+    } else if (verb == "comms") {
+      for (words >> number; number > 0; --number) pass_comm(static_cast<std::uint64_t>(number));
     } else if (verb == "call" || verb == "wait") {
       std::string op;
       words >> op >> number;
@@ -213,6 +216,18 @@ class FakeRank {
     comm->state = flight::CommState::kReady;
     writer_.header().provisional = 0;
     writer_.header().world_rank = static_cast<std::uint32_t>(options_.rank) + 1;
+  }
+
+  void pass_comm(std::uint64_t number) {
+    std::uint32_t index;
+    flight::CommEntry* comm = writer_.open_comm(&index);
+    if (!comm) return;
+    comm->origin = flight::CommOrigin::kInit;
+    comm->id = number << 32 | static_cast<std::uint32_t>(options_.rank);
+    comm->rank = 0;
+    comm->size = 1;
+    comm->ready_ns = comm->end_ns = now();
+    comm->state = flight::CommState::kDestroyed;
   }
 
   void call(const std::string& op, std::int64_t count, bool returns) {

@@ -70,6 +70,21 @@ def test_it_holds_no_descriptor_of_the_one_who_started_it(tmp_path):
         assert all(os.readlink(f"/proc/{pid}/fd/{fd}") == "/dev/null" for fd in range(3))
 
 
+def test_more_communicators_than_are_recorded_are_told_once(job):
+    ranks = job.start(2)
+    for rank in ranks:
+        rank.do("comms 4000")
+    time.sleep(0.5)
+    assert "communicators" not in job.said()
+    for rank in reversed(ranks):
+        rank.do("comms 200")
+    wait_for(lambda: "communicators" in job.said())
+    time.sleep(0.5)
+    said, = [line for line in job.said().splitlines() if "communicators" in line]
+    assert re.fullmatch("dshang: rank [01] has created more than 4096 communicators; "
+                        "hangs in the later ones are not found", said)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_of_a_launcher_do_not_end_it(job, number):
     rank, = job.start(1)

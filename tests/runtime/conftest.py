@@ -52,10 +52,11 @@ class Bench:
                 env.pop(name, None)
         return env
 
-    def start(self, program, preload=True, stderr=subprocess.PIPE, stdin=None, **environment):
+    def start(self, program, preload=True, stderr=subprocess.PIPE, stdin=None, through=(), **environment):
+        """`through`: a command that ends in the program, e.g. a shell that changes the descriptors first."""
         file = self.folder / ("program%d.py" % len(self.started))
         file.write_text("from little import *\n" + textwrap.dedent(program))
-        rank = subprocess.Popen([sys.executable, str(file)], env=self.environment(preload, **environment), text=True,
+        rank = subprocess.Popen([*through, sys.executable, str(file)], env=self.environment(preload, **environment), text=True,
                                 stdin=stdin, stdout=subprocess.PIPE, stderr=stderr, cwd=self.folder)
         self.started.append(rank)
         return rank

@@ -70,7 +70,7 @@ class Rank:
 
 def main():
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    note("started", arguments=sys.argv[1:], preload=os.environ.get("LD_PRELOAD"), parent=os.getppid(),
+    note("started", arguments=sys.argv[1:], preload=os.environ.get("LD_PRELOAD"), parent=os.getppid(), directory=os.getcwd(),
          group=os.getpgid(0), blocked=sorted(int(s) for s in signal.pthread_sigmask(signal.SIG_BLOCK, [])))
     if behaviour == "deaf":
         return

@@ -1,6 +1,8 @@
 """What goes wrong around dshang stays outside the job."""
 import subprocess
 
+import pytest
+
 FORBID = """
     import struct
     class Program(ctypes.Structure):
@@ -63,6 +65,37 @@ def test_stderr_closed_and_its_number_taken(bench):
     out, _ = bench.run("os.close(2); assert os.open('/dev/null', os.O_RDONLY) == 2; communicator(); wait_for_monitor(); print('fine')")
     assert out == "fine\n"
     assert bench.events("hello")[0]["bits"] == 3
+
+
+def test_started_without_stderr_its_number_belongs_to_the_program(bench):
+    """What dshang has to say is not written into the file that has the number."""
+    out, _ = bench.run("""
+        fd = os.open("data", os.O_WRONLY | os.O_CREAT)
+        assert fd == 2
+        os.set_inheritable(fd, True)
+        os.write(fd, b"head")
+        communicator()
+        wait_for_monitor()
+        for fd, target in descriptors().items():
+            if "memfd:dshang" in target: os.close(fd)
+        os.kill(monitors()[0], 9)       # now there is something to say
+        time.sleep(1)
+        print(open("data").read())
+    """, watched=False, through=["sh", "-c", 'exec 2>&-; exec "$@"', "sh"])
+    assert out == "head\n"
+    assert bench.events("hello")[0]["bits"] == 3
+
+
+@pytest.mark.parametrize("flags, is_stderr", [("os.O_WRONLY | os.O_APPEND", True), ("os.O_RDWR", False)])
+def test_a_file_in_the_place_of_stderr(bench, flags, is_stderr):
+    """A log that the program put there is one; a file that it also reads is data."""
+    bench.run("""
+        fd = os.open("file", os.O_CREAT | %s)
+        os.dup2(fd, 2)
+        communicator()
+        wait_for_monitor()
+    """ % flags)
+    assert bench.events("hello")[0]["bits"] == (7 if is_stderr else 3)
 
 
 def test_a_full_stderr_does_not_hold_the_job(bench):
@@ -138,3 +171,93 @@ def test_a_stderr_whose_reader_is_gone_sends_no_signal(bench):
     rank.stderr = None
     out, _ = rank.communicate("go\n", timeout=60)
     assert (rank.returncode, out) == (0, "fine\n")
+
+
+CLOSES_DESCRIPTORS = """
+    import socket
+    communicator()
+    wait_for_monitor()
+    mine = [fd for fd, target in descriptors().items() if fd > 2 and ("memfd:dshang" in target or "socket:" in target)]
+    assert len(mine) == 2
+    for fd in mine:
+        if %s: os.close(fd)
+    ends = []
+    while not ends or ends[-1][1].fileno() < 700:
+        ends.append(socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+    for a, b in ends:
+        for _ in range(3): a.send(b"mine")
+        b.send(b"mine")
+    time.sleep(1.5)
+    child = os.fork()
+    if child == 0:
+        for a, b in ends: os.fstat(a.fileno()), os.fstat(b.fileno())
+        os._exit(7)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+    for a, b in ends:
+        a.settimeout(1), b.settimeout(1)
+        assert [b.recv(100) for _ in range(3)] + [a.recv(100)] == [b"mine"] * 4
+    print("all there")
+"""
+
+
+def test_numbers_that_the_program_has_taken_over_are_its_own(bench):
+    """Nothing is read from them, and neither the rank nor its children close them."""
+    out, err = bench.run(CLOSES_DESCRIPTORS % "True")
+    assert out == "7\nall there\n"
+    assert err.count("dshang:") == 1 and "closed dshang's descriptors" in err
+
+
+def test_a_connection_that_the_program_closed_is_made_again(bench):
+    out, err = bench.run(CLOSES_DESCRIPTORS % "fd not in [m for m, t in descriptors().items() if 'memfd:' in t]")
+    assert out == "7\nall there\n"
+    assert err.count("dshang:") == 1 and "made again" in err
+    assert len(bench.events("hello")) == 2
+
+
+@pytest.mark.parametrize("adopts", [0, 1])
+def test_relative_paths_begin_where_the_rank_was_started(bench, adopts):
+    """DSHANG_DIR and its default; also of a monitor whose parent is the rank itself."""
+    away = bench.folder / "away"
+    away.mkdir()
+    out, _ = bench.run("""
+        process.prctl(36, %d, 0, 0, 0)
+        os.chdir("away")
+        communicator()
+        wait_for_monitor()
+        print(os.getcwd())
+    """ % adopts, DSHANG_DIR="out/here", DSHANG_MONITOR="./fake_monitor")
+    assert out == "%s\n" % away
+    assert bench.events("started")[0]["directory"] == str(bench.folder)
+
+
+ADOPTS_ORPHANS = """
+    import signal
+    assert process.prctl(36, 1, 0, 0, 0) == 0       # PR_SET_CHILD_SUBREAPER, as the first process of a container is
+    communicator()
+    wait_for_monitor()
+"""
+
+
+def test_a_rank_that_adopts_orphans_waits_for_its_own_children_alone(bench):
+    out, err = bench.run(ADOPTS_ORPHANS + """
+    if os.fork() == 0: os._exit(3)
+    signal.alarm(20)
+    print(os.waitstatus_to_exitcode(os.wait()[1]))
+    try: os.wait()
+    except ChildProcessError: print("no more")
+    """)
+    assert out == "3\nno more\n" and err == ""
+    assert len(bench.events("hello")) == 1
+
+
+def test_such_a_rank_starts_the_next_monitor_and_keeps_no_remains_of_the_first(bench):
+    out, err = bench.run(ADOPTS_ORPHANS + """
+    os.kill(monitors()[0], 9)
+    wait_for_monitor(2)
+    time.sleep(1.5)
+    def stat(pid): return open("/proc/%s/stat" % pid).read().rsplit(")", 1)[1].split()
+    children = [p for p in os.listdir("/proc") if p.isdigit() and stat(p)[1] == str(os.getpid())]
+    print([stat(p)[0] for p in children])
+    """)
+    assert out == "['S']\n" and err.count("dshang:") == 1
+    assert len(bench.events("hello")) == 2

@@ -14,7 +14,7 @@ EXPECT = {
 
 def main(r):
     c0 = r.world()
-    for _ in r.steps(30):
+    for _ in r.steps(60):
         c0.all_gather(1000)
         r.compute(0.25 if r.rank == 2 else 0.05)
         c0.reduce_scatter(1000)

@@ -380,16 +380,17 @@ TEST_CASE("a communicator that nobody saw being created is equal to no other") {
 TEST_CASE("many communicators come and go") {
   Process p;
   std::vector<Comm> comms;
-  for (int i = 0; i < 600; ++i) {  // more than flight memory has entries for
-    Comm comm = p.communicator(4, i % 4, static_cast<char>(i));
+  constexpr std::uint32_t kMade = flight::kCommEntries + 88;
+  for (std::uint32_t i = 0; i < kMade; ++i) {
+    Comm comm = p.communicator(4, static_cast<int>(i % 4), static_cast<char>(i));
     comms.push_back(comm);
     if (i % 3 == 0) {
-      call_ncclCommDestroy(comms[static_cast<std::size_t>(i) / 2]);
-      comms[static_cast<std::size_t>(i) / 2] = nullptr;
+      call_ncclCommDestroy(comms[i / 2]);
+      comms[i / 2] = nullptr;
     }
   }
   CHECK(p.comms() == flight::kCommEntries);
-  CHECK(p.writer().header().dropped_comms.load() == 600 - flight::kCommEntries);
+  CHECK(p.writer().header().dropped_comms.load() == kMade - flight::kCommEntries);
   for (std::size_t i = 0; i < comms.size(); ++i) {
     if (!comms[i]) continue;
     CHECK(all_reduce(comms[i]) == Result::kSuccess);

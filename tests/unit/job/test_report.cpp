@@ -42,6 +42,24 @@ TEST_CASE("a judged finding that is no longer found has ended, a proven one has 
   CHECK_FALSE(news);
 }
 
+TEST_CASE("what is over does not begin with its severity; begin and time of finding are told apart", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(35);
+  Finding stall = finding("host-stall", Severity::kHang);
+  stall.at = 4;
+  Report report = history.update(*job, {{stall}, {}, {}}, &news);
+  CHECK(text_of(report).find("\nHANG [host-stall] something\n") != std::string::npos);
+  CHECK(text_of(report).find("found at 35.0 s of the job, began at 4.0 s") != std::string::npos);
+  job->journal.now_ns += 5 * kSecondNs;
+  report = history.update(*job, {{stall}, {}, {}}, &news);
+  CHECK(text_of(report).find("found at 35.0 s of the job, began at 4.0 s") != std::string::npos);
+  CHECK(json_of(report).find("\"at\": 4.0") != std::string::npos);
+  report = history.update(*job, {}, &news);
+  CHECK(text_of(report).find("\nended: [host-stall] after 36.0 s: something\n") != std::string::npos);
+  CHECK(text_of(report).find("HANG") == std::string::npos);
+}
+
 TEST_CASE("ranks that were ended while they waited did not get what they waited for", "[report]") {
   FindingHistory history;
   bool news = false;

@@ -22,12 +22,13 @@ bool asks_within(Trigger& trigger, Job& job, double seconds) {
 TEST_CASE("a healthy job asks for nothing", "[trigger]") {
   auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(38, kGather)));
   Trigger trigger;
-  CHECK_FALSE(asks_within(trigger, *job, 4.9));
+  CHECK_FALSE(asks_within(trigger, *job, 60));
   CHECK_FALSE(trigger.suspicious());
 }
 
 TEST_CASE("a job of which nothing is recorded any more is watched after half the threshold", "[trigger]") {
   auto job = made(rank(0, 2, repeat(40, kGather)) + rank(1, 2, repeat(40, kGather)));
+  for (auto& process : job->processes) process->journal.samples.resize(1);  // it is seen from outside
   Trigger trigger;
   CHECK_FALSE(asks_within(trigger, *job, 4.9));
   CHECK(asks_within(trigger, *job, 0.3));
@@ -81,7 +82,7 @@ TEST_CASE("facts and trace modes are compared once, soon, and end no waiting", "
     auto job = made(rank(0, 2, kGather + news) + rank(1, 2, kGather));
     Trigger trigger;
     CHECK(asks_within(trigger, *job, 1.1));
-    CHECK_FALSE(asks_within(trigger, *job, 60));
+    CHECK_FALSE(asks_within(trigger, *job, 3));
     CHECK_FALSE(trigger.suspicious());
   }
 }
@@ -109,6 +110,7 @@ TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
 TEST_CASE("calls from places that had not met are looked at, ever more rarely", "[trigger]") {
   auto from = [](const std::string& line) { return repeat(4, "call all_reduce 1 f32 sum site=\"t.py:" + line + " f\"\n"); };
   auto job = made(rank(0, 2, from("1")) + rank(1, 2, from("2")));
+  job->params.stall_after = 3600;
   Trigger trigger;
   CHECK(asks_within(trigger, *job, 1));
   int asked = 0;
@@ -116,6 +118,7 @@ TEST_CASE("calls from places that had not met are looked at, ever more rarely", 
   CHECK(asked >= 5);
   CHECK(asked <= 12);
   auto same = made(rank(0, 2, from("1")) + rank(1, 2, from("1")));
+  same->params.stall_after = 3600;
   Trigger other;
   CHECK_FALSE(asks_within(other, *same, 60));
 }

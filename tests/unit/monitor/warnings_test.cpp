@@ -24,7 +24,7 @@ class Variable {
 // The lines about one variable.
 std::vector<std::string> about(const std::string& name) {
   std::vector<std::string> found;
-  for (const std::string& line : environment_warnings("")) {
+  for (const std::string& line : environment_warnings("/proc/self/exe")) {
     if (line.starts_with(name)) found.push_back(line);
   }
   return found;
@@ -38,6 +38,15 @@ TEST_CASE("a mistyped variable is told with the nearest name") {
   Variable variable("DSHANG_UNIT_PERIDO", "3");
   CHECK(about("DSHANG_UNIT_PERIDO") ==
         Lines{"DSHANG_UNIT_PERIDO is no variable that dshang knows; the nearest is DSHANG_UNIT_PERIOD"});
+}
+
+TEST_CASE("where the library's variables cannot be read, no name is unknown, and a bad value still is bad") {
+  Variable mistyped("DSHANG_UNIT_PERIDO", "3"), bad("DSHANG_UNIT_PERIOD", "soon");
+  for (const char* library : {"", "/no/such/libdshang.so", "/etc/hostname"}) {
+    std::vector<std::string> lines = environment_warnings(library);
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].starts_with("DSHANG_UNIT_PERIOD="));
+  }
 }
 
 TEST_CASE("a variable of a later version is no typing mistake") {

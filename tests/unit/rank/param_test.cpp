@@ -79,6 +79,11 @@ TEST_CASE("a bad value gives the default and one line that names the range") {
         "DSHANG_TEST_WAY=exec: is not one of report|fail|exec:*; the default report is used");
   CHECK(complaint(param_TEST_FLAG.descriptor(), "2") ==
         "DSHANG_TEST_FLAG=2 is not one of 0|1; the default 1 is used");
+  const std::string long_path(5000, 'a');
+  CHECK(complaint(param_TEST_PATH.descriptor(), long_path.c_str()) ==
+        "DSHANG_TEST_PATH=" + long_path.substr(0, 80) + "... is longer than 4095 bytes; the default nowhere is used");
+  CHECK(complaint(param_TEST_PATH.descriptor(), long_path.substr(0, 4095).c_str()).empty());
+  CHECK(read(param_TEST_PATH, long_path.c_str()) == std::string("nowhere"));
   for (const char* bad : {"", "1..2", "5", "x%", "5%%", "-1"}) {
     if (*bad && strcmp(bad, "5") != 0) CHECK_FALSE(rank::param_accepts(param_TEST_ROOM.descriptor(), bad));
   }
