@@ -57,7 +57,8 @@ void restore_comms(std::uint64_t moment, job::RankRecords* records) {
   for (job::Comm& comm : records->comms) {
     if (comm.end_ns > moment) {
       comm.end_ns = 0;
-      comm.state = comm.ready_ns ? flight::CommState::kReady : flight::CommState::kCreating;  // else it failed
+      comm.state =
+          comm.ready_ns ? flight::CommState::kReady : flight::CommState::kCreating;  // else it failed
     }
     if (comm.ready_ns > moment) {
       comm.ready_ns = 0;

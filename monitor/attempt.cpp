@@ -106,7 +106,8 @@ void Attempt::load(Attached& attached) {
     job::update(attached.process->records, attached.reader, job_.names, attached.load);
   } catch (const std::exception& error) {
     attached.unreadable = true;
-    trouble_.push_back("reading the records of rank " + std::to_string(attached.rank()) + " failed: " + error.what());
+    trouble_.push_back("reading the records of rank " + std::to_string(attached.rank()) +
+                       " failed: " + error.what());
   }
 }
 
@@ -141,7 +142,8 @@ void Attempt::analyse() {
   job::Analysis analysis = detect::analyse(job_);
   for (const auto& one : attached_) {
     if (one->unreadable)
-      analysis.not_checked.push_back("rank " + std::to_string(one->rank()) + ": not heard from since reading its records failed");
+      analysis.not_checked.push_back("rank " + std::to_string(one->rank()) +
+                                     ": not heard from since reading its records failed");
   }
   wants_stacks_ = analysis.wants_stacks;
   report_ = history_.update(job_, std::move(analysis), &has_news_);

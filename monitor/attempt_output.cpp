@@ -40,7 +40,8 @@ bool all_provisional(const Attempt& attempt) {
 }
 
 std::string count_text(std::size_t ranks, std::int32_t world_size, std::size_t processes) {
-  if (ranks == 0) return std::to_string(processes) + (processes == 1 ? " process" : " processes") + " without RANK";
+  if (ranks == 0)
+    return std::to_string(processes) + (processes == 1 ? " process" : " processes") + " without RANK";
   std::string text = std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
   bool all = static_cast<std::int64_t>(ranks) >= world_size;
   return all ? text : text + " of " + std::to_string(world_size);
@@ -130,8 +131,8 @@ bool AttemptOutput::look_whether_made(Attempt& attempt) {
   post([journal = std::move(journal)](AttemptFiles& files) { files.replace_journal(journal); });
   if (place_.head) {
     job_output_.say(std::string(resumed_ ? "the monitor was started again; " : "") + "watching " +
-                    count_text(ranks_in(attempt), world_size_of(attempt), attempt.attached().size()) + " on " + settings_.host +
-                    ", files in " + directory);
+                    count_text(ranks_in(attempt), world_size_of(attempt), attempt.attached().size()) +
+                    " on " + settings_.host + ", files in " + directory);
   }
   if (report_is_due_) write_report(attempt);
   return true;

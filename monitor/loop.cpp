@@ -264,7 +264,8 @@ void Loop::say_blind() {
     if (said_blind_ || !one->process->records.dropped_comms) continue;
     said_blind_ = true;
     job_output_.say("rank " + std::to_string(one->rank()) + " has created more than " +
-                    std::to_string(flight::kCommEntries) + " communicators; hangs in the later ones are not found");
+                    std::to_string(flight::kCommEntries) +
+                    " communicators; hangs in the later ones are not found");
   }
 }
 
@@ -277,7 +278,8 @@ void Loop::say_trouble() {
   if (attempt_) {
     for (std::string& failure : attempt_->take_trouble()) failures.push_back(std::move(failure));
   }
-  for (const std::string& failure : failures) job_output_.say(failure + "; the records are kept, watching goes on");
+  for (const std::string& failure : failures)
+    job_output_.say(failure + "; the records are kept, watching goes on");
 }
 
 void Loop::finish() {

@@ -1,5 +1,5 @@
-// The parts of what a monitor does at a round: what goes wrong in one is told once, and does not keep the others
-// from going on.
+// The parts of what a monitor does at a round: what goes wrong in one is told once, and does not keep the
+// others from going on.
 #pragma once
 
 #include <exception>

@@ -207,9 +207,10 @@ class Collector {
       newest = std::max({newest, newest_time(records), newest_time(seen)});
     }
     unseen_ns_ = std::max(unseen_ns_, newest);
-    result_.remarks.push_back((folder / kJournal).string() +
-                              ": the monitor's log has no end (the job still runs, or its monitor was ended, or a "
-                              "disk was full): nothing was heard from the job after its newest record");
+    result_.remarks.push_back(
+        (folder / kJournal).string() +
+        ": the monitor's log has no end (the job still runs, or its monitor was ended, or a "
+        "disk was full): nothing was heard from the job after its newest record");
   }
 
   std::unique_ptr<job::Process> load(const fs::path& path) {

@@ -17,7 +17,7 @@ struct Replay {
   // The last of the moments where no monitor looked at it: a log has no end, and this is the newest time in
   // what was recorded.  Else 0.
   std::uint64_t unseen_ns = 0;
-  std::vector<std::string> remarks;    // what could not be read, for not_checked
+  std::vector<std::string> remarks;  // what could not be read, for not_checked
 };
 
 // `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes

@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "catch.h"
-#include "detectors/run.h"
 #include "detectors/registry.h"
+#include "detectors/run.h"
 
 using namespace dshang;
 using namespace dshang::monitor;
@@ -28,8 +28,7 @@ TEST_CASE("a part that fails is told once, and the next one runs") {
 
 TEST_CASE("failures that are told differently each time do not fill the log") {
   Parts parts;
-  for (int i = 0; i < 100; ++i)
-    parts.run("it", [i] { throw std::runtime_error(std::to_string(i)); });
+  for (int i = 0; i < 100; ++i) parts.run("it", [i] { throw std::runtime_error(std::to_string(i)); });
   CHECK(parts.take_news().size() < 20);
 }
 
