@@ -1,6 +1,8 @@
 // alloc-failed: a request for device memory failed and was not satisfied by trying again.
 //
-// A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no finding.
+// A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no finding.  A program
+// may also catch the exception and go on (a search for the largest batch): then the finding is over, unless the ranks
+// parted behind it.
 #include <algorithm>
 
 #include "detectors/words.h"
@@ -9,6 +11,7 @@ namespace dshang::detect {
 namespace {
 
 constexpr double kRetrySeconds = 1;        // time an allocator may take to try again
+constexpr std::uint64_t kBehindNs = 60'000'000'000;  // what parts later has another cause
 constexpr std::int32_t kOutOfMemory = 2;   // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 
 const job::AllocFailure* last_failure(const JobView& view, const job::RankView& rank) {
@@ -19,6 +22,40 @@ const job::AllocFailure* last_failure(const JobView& view, const job::RankView& 
     if (failure.result == kOutOfMemory && !failure.retried && settled) return &failure;
   }
   return nullptr;
+}
+
+// The ranks parted soon after the failure, and the rank is one of them.
+bool parted_behind(const Work& work, const job::RankView& rank, std::uint64_t failed_ns) {
+  auto process = static_cast<std::size_t>(&rank - work.view.ranks.data());
+  return std::any_of(work.divergences.begin(), work.divergences.end(), [&](const Divergence& d) {
+    return d.comm->member_of(process) && d.since_ns <= failed_ns + kBehindNs;
+  });
+}
+
+// When a later step or a later call that is not outstanding shows that the rank went on, or it ended normally; 0 = nothing
+// shows it.
+std::uint64_t went_on_at(const job::RankView& rank, std::uint64_t failed_ns) {
+  const job::RankRecords& records = rank.records();
+  std::uint64_t at = 0;
+  auto earlier = [&](std::uint64_t ns) { at = at == 0 ? ns : std::min(at, ns); };
+  for (std::uint64_t n = records.calls.end(); n-- > records.calls.first();) {
+    const job::Call& call = records.calls.at(n);
+    if (call.torn) continue;
+    if (call.enter_ns <= failed_ns) break;
+    if (!job::is_outstanding(call) && !(call.flags & flight::kCallFailed)) earlier(call.enter_ns);
+  }
+  for (std::uint64_t n = records.visits.end(); n-- > records.visits.first();) {
+    const job::Visit& visit = records.visits.at(n);
+    if (visit.torn || visit.kind != flight::VisitKind::kStep) continue;
+    if (visit.time_ns <= failed_ns) break;
+    earlier(visit.time_ns);
+  }
+  if (rank.alive()) return at;
+  const job::Death& death = *rank.journal().death;
+  bool normal = death.known != job::EndingKnown::kNo && !death.by_signal && death.code == 0;
+  if (!normal) return 0;
+  earlier(death.time_ns);
+  return at;
 }
 
 std::string where(const JobView& view, const job::AllocFailure& failure) {
@@ -59,7 +96,10 @@ Finding make_finding(const JobView& view, const job::RankView& rank, const job::
 void run(Work& work) {
   for (const job::RankView& rank : work.view.ranks) {
     if (const job::AllocFailure* failure = last_failure(work.view, rank)) {
-      work.findings.push_back(make_finding(work.view, rank, *failure));
+      Finding f = make_finding(work.view, rank, *failure);
+      std::uint64_t went_on_ns = went_on_at(rank, failure->time_ns);
+      if (went_on_ns != 0 && !parted_behind(work, rank, failure->time_ns)) f.resolved = work.view.seconds(went_on_ns);
+      work.findings.push_back(std::move(f));
     }
   }
 }

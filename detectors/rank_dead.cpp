@@ -11,9 +11,16 @@
 namespace dshang::detect {
 namespace {
 
+// A signal that has ended one rank may be on its way to all of them (stopped_with_others).
+bool others_may_follow(const JobView& view, const Ended& ended) {
+  bool has_status = ended.death.known != job::EndingKnown::kNo && !ended.death.by_signal;
+  bool anybody = std::any_of(view.ranks.begin(), view.ranks.end(), [](const job::RankView& rank) { return rank.alive(); });
+  return !has_status && anybody && view.now_ns() < ended.death.time_ns + kTogetherNs;
+}
+
 bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& ended, const std::optional<Victims>& victims) {
   if (ended.normal()) return victims.has_value();
-  if (!ended.interrupted()) return !stopped_with_others(view, all, ended);
+  if (!ended.interrupted()) return !stopped_with_others(view, all, ended) && (victims || !others_may_follow(view, ended));
   if (!victims || victims->until_ns <= ended.death.time_ns) return false;
   return static_cast<double>(victims->until_ns - ended.death.time_ns) / 1e9 >= view.stall_after();
 }
@@ -23,7 +30,8 @@ void add_last_exception(const JobView& view, const job::RankView& rank, Finding&
   if (exceptions.empty()) return;
   const job::Exception& last = exceptions.at(exceptions.end() - 1);
   std::string text = view.names().text(last.type) + ": " + view.names().text(last.message);
-  if (last.site) text += " at " + view.names().place_text(view.names().place_of(last.site));
+  std::string place = last.site ? view.names().place_text(view.names().place_of(last.site)) : "";
+  if (!place.empty()) text += " at " + place;
   finding.evidence.push_back("last exception of rank " + std::to_string(rank.rank) + ": " + text);
 }
 

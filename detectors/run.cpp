@@ -1,6 +1,7 @@
 #include "detectors/run.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 
 #include "detectors/registry.h"
@@ -98,11 +99,20 @@ job::Analysis analyse(const job::Job& job) {
   std::stable_sort(work.divergences.begin(), work.divergences.end(),
                    [](const Divergence& a, const Divergence& b) { return a.since_ns < b.since_ns; });
   work.explained.assign(work.divergences.size(), false);
-  for (const Detector& detector : Registry::detectors()) detector.run(work);
+  std::vector<std::string> failed;
+  for (const Detector& detector : Registry::detectors()) {
+    try {
+      detector.run(work);
+    } catch (const std::exception& error) {  // the others have their say
+      failed.push_back(std::string(detector.type) + ": the detector failed: " + error.what());
+    }
+  }
   link_causes(work.findings);
   link_endings(work.findings);
   job::put_in_order(work.findings);
-  return {std::move(work.findings), not_checked(view), std::move(work.wants_stacks)};
+  std::vector<std::string> lines = not_checked(view);
+  lines.insert(lines.end(), failed.begin(), failed.end());
+  return {std::move(work.findings), std::move(lines), std::move(work.wants_stacks)};
 }
 
 }  // namespace dshang::detect

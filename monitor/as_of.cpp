@@ -28,6 +28,13 @@ void forget_later(std::uint64_t moment, std::uint64_t* time, std::uint32_t* flag
   *flags &= ~flag;
 }
 
+template <typename T>
+std::uint64_t newest(const job::Window<T>& all) {
+  std::uint64_t time = 0;
+  for (std::uint64_t n = all.first(); n < all.end(); ++n) time = std::max(time, all.at(n).time_ns);
+  return time;
+}
+
 void restore_calls(const job::RankRecords& all, std::uint64_t moment, job::RankRecords* records) {
   records->calls = until(all.calls, moment, [](const job::Call& call) { return call.enter_ns; });
   for (std::uint64_t n = records->calls.first(); n < records->calls.end(); ++n) {
@@ -50,7 +57,8 @@ void restore_comms(std::uint64_t moment, job::RankRecords* records) {
   for (job::Comm& comm : records->comms) {
     if (comm.end_ns > moment) {
       comm.end_ns = 0;
-      comm.state = comm.ready_ns ? flight::CommState::kReady : flight::CommState::kCreating;  // else it failed
+      comm.state =
+          comm.ready_ns ? flight::CommState::kReady : flight::CommState::kCreating;  // else it failed
     }
     if (comm.ready_ns > moment) {
       comm.ready_ns = 0;
@@ -145,6 +153,27 @@ job::ProcessJournal as_of(const job::ProcessJournal& all, std::uint64_t moment) 
   journal.samples.erase(std::find_if(journal.samples.begin(), journal.samples.end(), later),
                         journal.samples.end());
   return journal;
+}
+
+std::uint64_t newest_time(const job::RankRecords& records) {
+  std::uint64_t time = std::max({records.start_ns, records.poll_ns, records.ending_ns});
+  time = std::max({time, newest(records.visits), newest(records.memory_steps), newest(records.alloc_failures),
+                   newest(records.exceptions), newest(records.stacks), newest(records.facts)});
+  for (std::uint64_t n = records.calls.first(); n < records.calls.end(); ++n) {
+    const job::Call& call = records.calls.at(n);
+    time = std::max({time, call.enter_ns, call.return_ns, call.started_ns, call.done_ns});
+  }
+  for (const job::Comm& comm : records.comms)
+    time = std::max({time, comm.begin_ns, comm.ready_ns, comm.end_ns});
+  for (const job::Thread& thread : records.threads)
+    time = std::max({time, thread.inside_since_ns, thread.last_ns});
+  return time;
+}
+
+std::uint64_t newest_time(const job::ProcessJournal& journal) {
+  std::uint64_t time = std::max(journal.attach_ns, journal.death ? journal.death->time_ns : 0);
+  for (const job::HostSample& sample : journal.samples) time = std::max(time, sample.time_ns);
+  return time;
 }
 
 }  // namespace dshang::monitor

@@ -27,6 +27,7 @@ struct Attached {
   HostWatch watch{0};
   std::uint64_t asked_ns = 0;  // when stacks were asked for
   std::string file_name;       // of its flight file
+  bool unreadable = false;     // reading its records failed: they are left as they were then
 
   bool alive() const { return !process->journal.death.has_value(); }
   std::int32_t rank() const;  // as a communicator of all ranks says, else as the environment says; -1 = none

@@ -1,6 +1,7 @@
 #include "monitor/attempt.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "core/job/load.h"
 #include "detectors/run.h"
@@ -100,7 +101,14 @@ Attached& Attempt::add(std::unique_ptr<Attached> attached, const flight::Hello& 
 }
 
 void Attempt::load(Attached& attached) {
-  if (attached.reader) job::update(attached.process->records, attached.reader, job_.names, attached.load);
+  if (!attached.reader || attached.unreadable) return;
+  try {
+    job::update(attached.process->records, attached.reader, job_.names, attached.load);
+  } catch (const std::exception& error) {
+    attached.unreadable = true;
+    trouble_.push_back("reading the records of rank " + std::to_string(attached.rank()) +
+                       " failed: " + error.what());
+  }
 }
 
 void Attempt::update() {
@@ -132,6 +140,11 @@ void Attempt::analyse() {
   std::uint64_t begin = now_ns();
   has_news_ = false;
   job::Analysis analysis = detect::analyse(job_);
+  for (const auto& one : attached_) {
+    if (one->unreadable)
+      analysis.not_checked.push_back("rank " + std::to_string(one->rank()) +
+                                     ": not heard from since reading its records failed");
+  }
   wants_stacks_ = analysis.wants_stacks;
   report_ = history_.update(job_, std::move(analysis), &has_news_);
   // What has ended by now is told as it was at the look before.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/job/job.h"
@@ -51,6 +52,9 @@ class Attempt {
   // Asks processes for their stacks where the last analysis wanted them, each at most once in `kStacksEvery`.
   void ask_for_stacks(std::uint64_t now);
 
+  // Ranks whose records could not be read any further, each once.
+  std::vector<std::string> take_trouble() { return std::exchange(trouble_, {}); }
+
   // Lines for flight/monitor.log since the last call; all of them again.  A line of time stands for every
   // moment that replay.h has to look at.
   std::string take_journal_lines();
@@ -81,6 +85,7 @@ class Attempt {
   bool has_news_ = false;
   std::vector<std::unique_ptr<Attached>> attached_;
   std::string journal_lines_;
+  std::vector<std::string> trouble_;
   std::vector<std::uint64_t> moments_;  // of analyses with news, and of those just before them
   std::uint64_t last_analysis_ns_ = 0;
   std::int32_t restart_count_ = 0;

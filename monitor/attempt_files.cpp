@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <filesystem>
 #include <system_error>
 
@@ -70,9 +71,23 @@ void AttemptFiles::write_report(const std::string& json, const std::string& text
   // The text first: who sees the new report.json finds what belongs to it.
   const char* name = place_.head ? "report" : "node";
   for (const auto& [ending, content] : {std::pair{".txt", &text}, {".json", &json}}) {
-    replace_file(path_ + "/" + name + ending, *content);
-    point_to_attempt(place_.directory, name + std::string(ending), number_);
+    try {
+      replace_file(path_ + "/" + name + ending, *content);
+      point_to_attempt(place_.directory, name + std::string(ending), number_);
+    } catch (const DiskError&) {
+      forget_earlier(name + std::string(ending));
+      throw;
+    }
   }
+}
+
+// What a reader is sent to must not be the report of an earlier attempt.
+void AttemptFiles::forget_earlier(const std::string& name) const {
+  std::error_code error;
+  fs::path link = fs::path(place_.directory) / name;
+  std::string attempt = fs::read_symlink(link, error).parent_path().string();
+  int number = 0;
+  if (std::sscanf(attempt.c_str(), "attempt-%d", &number) == 1 && number < number_) fs::remove(link, error);
 }
 
 void AttemptFiles::copy(const std::vector<FlightCopy>& processes, const std::string& directory,

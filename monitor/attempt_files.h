@@ -57,6 +57,7 @@ class AttemptFiles {
   void to_both(const std::string& text, void (*write)(const std::string&, const std::string&)) const;
   void copy(const std::vector<FlightCopy>& processes, const std::string& directory, FlightFiles* files);
   std::string spool_note() const;
+  void forget_earlier(const std::string& name) const;
 
   Place place_;
   int number_ = 0;

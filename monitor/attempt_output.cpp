@@ -39,7 +39,9 @@ bool all_provisional(const Attempt& attempt) {
                      [](const auto& one) { return one->process->records.provisional; });
 }
 
-std::string count_text(std::size_t ranks, std::int32_t world_size) {
+std::string count_text(std::size_t ranks, std::int32_t world_size, std::size_t processes) {
+  if (ranks == 0)
+    return std::to_string(processes) + (processes == 1 ? " process" : " processes") + " without RANK";
   std::string text = std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
   bool all = static_cast<std::int64_t>(ranks) >= world_size;
   return all ? text : text + " of " + std::to_string(world_size);
@@ -129,8 +131,8 @@ bool AttemptOutput::look_whether_made(Attempt& attempt) {
   post([journal = std::move(journal)](AttemptFiles& files) { files.replace_journal(journal); });
   if (place_.head) {
     job_output_.say(std::string(resumed_ ? "the monitor was started again; " : "") + "watching " +
-                    count_text(ranks_in(attempt), world_size_of(attempt)) + " on " + settings_.host +
-                    ", files in " + directory);
+                    count_text(ranks_in(attempt), world_size_of(attempt), attempt.attached().size()) +
+                    " on " + settings_.host + ", files in " + directory);
   }
   if (report_is_due_) write_report(attempt);
   return true;
@@ -169,8 +171,11 @@ void AttemptOutput::write_journal(Attempt& attempt) {
 void AttemptOutput::write_report(const Attempt& attempt) {
   report_is_due_ = false;
   report_ns_ = now_ns();
-  post([json = job::json_of(attempt.report()), text = job::text_of(attempt.report())](AttemptFiles& files) {
+  post([json = job::json_of(attempt.report()), text = job::text_of(attempt.report()),
+        lost = report_is_lost_](AttemptFiles& files) {
+    *lost = true;
     files.write_report(json, text);
+    *lost = false;
   });
 }
 
@@ -182,7 +187,9 @@ void AttemptOutput::copy_flight(const Attempt& attempt, bool to_spool) {
 
 void AttemptOutput::say_news(const Attempt& attempt) const {
   if (!attempt.has_news() || attempt.report().findings.empty()) return;
-  job_output_.write(job::block_of(attempt.report(), kLongestBlock));
+  job::Report report = attempt.report();
+  if (state_ == State::kFailed || *report_is_lost_) report.dir.clear();  // there is none to be read
+  job_output_.write(job::block_of(report, kLongestBlock));
 }
 
 void AttemptOutput::show(Attempt& attempt, std::uint64_t now) {
@@ -205,7 +212,7 @@ void AttemptOutput::finish(Attempt& attempt) {
   if (state_ == State::kMaking) making_.wait_for(std::chrono::seconds(1));
   if (!look_whether_made(attempt)) return;
   write_journal(attempt);
-  std::string end = job::line_of_time(attempt.job().journal.now_ns);
+  std::string end = job::line_of_time(attempt.job().journal.now_ns) + job::line_of_end();
   post([end](AttemptFiles& files) { files.append_journal(end); });
   write_report(attempt);
   copy_flight(attempt, false);

@@ -3,6 +3,7 @@
 // Threads: one at a time; files are written by the Worker, so nothing here waits for a disk.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <future>
 #include <memory>
@@ -61,6 +62,8 @@ class AttemptOutput {
   AttemptFiles::Place place_;
   int resumed_ = 0;  // number of the attempt that another monitor began
   bool report_is_due_ = false;
+  // Whether the last one could not be written; set by the worker.
+  std::shared_ptr<std::atomic<bool>> report_is_lost_ = std::make_shared<std::atomic<bool>>(false);
   std::uint64_t persisted_ns_ = 0, report_ns_ = 0;
   std::size_t journal_bytes_ = 0;
 };

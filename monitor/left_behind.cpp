@@ -31,6 +31,8 @@ std::optional<LeftBehind> find_left_behind(const Settings& settings) {
     left.place = {attempt.parent_path().string(), settings.spool, settings.host,
                   !attempt.parent_path().filename().string().starts_with("node-")};
     left.replay = replay({attempt.string()});
+    // That is still to be found, and said.
+    if (left.replay.unseen_ns != 0) left.replay.moments.pop_back();
     const auto& processes = left.replay.job->processes;
     if (std::none_of(processes.begin(), processes.end(), [](const auto& one) { return lives(*one); }))
       return std::nullopt;

@@ -52,23 +52,29 @@ Loop::Loop(Settings settings, Server server, std::vector<std::string> warnings)
 
 void Loop::run() {
   for (;;) {
-    wait(next_round_ns_);
+    go("waiting", [&] { wait(next_round_ns_); });
     std::uint64_t now = now_ns();
-    find_the_dead();
+    go("looking for ended ranks", [&] { find_the_dead(); });
     bool anybody_came = attempt_ && !attempt_->attached().empty();
     if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor()) &&
         !others_may_come(now))
       break;
     if (!anybody_came && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
-    accept_guests(now);
-    hear_guests(now);
-    hear_ranks();
+    go("the registration of a rank", [&] { accept_guests(now); });
+    go("the registration of a rank", [&] { hear_guests(now); });
+    go("hearing the ranks", [&] { hear_ranks(); });
     if (now >= next_round_ns_) {
       next_round_ns_ = now + settings_.poll_ns;
       if (attempt_) round(now);
     }
   }
   finish();
+}
+
+template <typename Part>
+void Loop::go(const char* name, Part part) {
+  // What fails at once and always must not take a core.
+  if (!parts_.run(name, part)) std::this_thread::sleep_for(std::chrono::nanoseconds(settings_.poll_ns));
 }
 
 // Ranks shorter than this monitor's start wait for its address, which each of them tries at moments of its
@@ -120,9 +126,10 @@ void Loop::hear_guests(std::uint64_t now) {
       ++guest;
       continue;
     }
-    if (received == Received::kMessage) enter(std::move(guest->connection), std::move(registration));
-    if (received == Received::kBad) guest->connection.send(flight::MessageKind::kRefuse, 0, why);
+    Connection connection = std::move(guest->connection);
     guest = guests_.erase(guest);
+    if (received == Received::kBad) connection.send(flight::MessageKind::kRefuse, 0, why);
+    if (received == Received::kMessage) enter(std::move(connection), std::move(registration));
   }
 }
 
@@ -164,9 +171,11 @@ void Loop::enter(Connection connection, Registration registration) {
 void Loop::begin_attempt(bool first) {
   std::optional<LeftBehind> left = first ? find_left_behind(settings_) : std::nullopt;
   output_ = std::make_unique<AttemptOutput>(settings_, *worker_, job_output_);
-  if (left) {
-    output_->resume(left->place, left->number);
+  bool goes_on = left && parts_.run("what an earlier monitor left", [&] {
     attempt_ = std::make_unique<Attempt>(settings_, std::move(left->replay));
+  });
+  if (goes_on) {
+    output_->resume(left->place, left->number);
   } else {
     attempt_ = std::make_unique<Attempt>(settings_);
   }
@@ -179,7 +188,7 @@ void Loop::begin_attempt(bool first) {
 void Loop::end_attempt() {
   attempt_->update();
   analyse(now_ns(), true);
-  output_->finish(*attempt_);
+  go("writing the files", [&] { output_->finish(*attempt_); });
   past_.push_back({std::move(attempt_)});
   output_.reset();
 }
@@ -214,38 +223,39 @@ void Loop::bury(Attempt& attempt, bool current) {
 
 void Loop::round(std::uint64_t now) {
   attempt_->update();
-  if (now >= next_sample_ns_) {
+  go("looking at processes", [&] {
+    if (now < next_sample_ns_) return;
     // Once something is suspicious children are looked at too; before, a pass over /proc is not worth it.
     attempt_->suspicious() ? processes_.refresh() : processes_.clear();
     attempt_->sample(processes_);
     next_sample_ns_ = now + (attempt_->suspicious() ? kSampleWhenSuspicious : kSampleElse);
-  }
+  });
   analyse(now, false);
   if (attempt_->suspicious()) {
-    attempt_->ask_for_stacks(now);
+    go("asking for stacks", [&] { attempt_->ask_for_stacks(now); });
     next_sample_ns_ = std::min(next_sample_ns_, now + kSampleWhenSuspicious);
   }
-  output_->round(*attempt_, now);
-  on_hang_.round(*attempt_, job_output_, worker_->waiting() == 0, now);
+  go("writing the files", [&] { output_->round(*attempt_, now); });
+  go("DSHANG_ON_HANG", [&] { on_hang_.round(*attempt_, job_output_, worker_->waiting() == 0, now); });
   say_blind();
   say_trouble();
 }
 
 void Loop::analyse(std::uint64_t now, bool anyway) {
-  try {
+  bool done = false;
+  parts_.run("the analysis", [&] {
     if (attempt_->analysis_is_due()) analysis_is_due_ = true;
     if (!anyway && (!analysis_is_due_ || now < next_analysis_ns_)) return;
     analysis_is_due_ = false;
     attempt_->analyse();
     next_analysis_ns_ = now_ns() + attempt_->analysis_cost_ns() * kAnalysisShare;
-  } catch (const std::exception& error) {
-    if (!analysis_failed_)
-      job_output_.say(std::string("the analysis failed, the records are kept: ") + error.what());
-    analysis_failed_ = true;
-    return;
-  }
-  output_->say_news(*attempt_);
-  output_->show(*attempt_, now);
+    done = true;
+  });
+  if (!done) return;
+  go("writing the report", [&] {
+    output_->say_news(*attempt_);
+    output_->show(*attempt_, now);
+  });
 }
 
 // Calls on communicators without an entry belong to nothing: the analysis does not see them wait.
@@ -264,6 +274,12 @@ void Loop::say_trouble() {
     if (!said_trouble_) job_output_.say(trouble + "; training and watching go on");
     said_trouble_ = true;
   }
+  std::vector<std::string> failures = parts_.take_news();
+  if (attempt_) {
+    for (std::string& failure : attempt_->take_trouble()) failures.push_back(std::move(failure));
+  }
+  for (const std::string& failure : failures)
+    job_output_.say(failure + "; the records are kept, watching goes on");
 }
 
 void Loop::finish() {
@@ -273,7 +289,7 @@ void Loop::finish() {
   analyse(now_ns(), true);
   say_trouble();
   job_output_.close_all();
-  output_->finish(*attempt_);
+  go("writing the files", [&] { output_->finish(*attempt_); });
   worker_->drain(kPatienceForFiles);
 }
 

@@ -13,6 +13,7 @@
 #include "monitor/attempt_output.h"
 #include "monitor/job_output.h"
 #include "monitor/on_hang.h"
+#include "monitor/parts.h"
 #include "monitor/server.h"
 #include "monitor/settings.h"
 #include "monitor/worker.h"
@@ -52,6 +53,9 @@ class Loop {
   void end_attempt();
   void round(std::uint64_t now);
   void analyse(std::uint64_t now, bool anyway);
+  // One part of a round; Parts::run(), and a short rest where it failed.
+  template <typename Part>
+  void go(const char* name, Part part);
   void say_trouble();
   void say_blind();
   void finish();
@@ -63,6 +67,7 @@ class Loop {
   std::vector<std::string> warnings_;
   JobOutput job_output_;
   OnHang on_hang_;
+  Parts parts_;
   Worker* worker_;  // never destroyed: it may be stuck in a file system for ever
   std::list<Guest> guests_;
   std::unique_ptr<Attempt> attempt_;
@@ -70,8 +75,7 @@ class Loop {
   std::vector<Past> past_;
   ProcessTable processes_;
   std::uint64_t started_ns_ = 0, next_round_ns_ = 0, next_sample_ns_ = 0, next_analysis_ns_ = 0;
-  bool analysis_is_due_ = false, said_trouble_ = false, said_blind_ = false, said_warnings_ = false,
-       analysis_failed_ = false;
+  bool analysis_is_due_ = false, said_trouble_ = false, said_blind_ = false, said_warnings_ = false;
 };
 
 }  // namespace dshang::monitor

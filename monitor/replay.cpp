@@ -13,6 +13,7 @@
 #include "detectors/run.h"
 #include "monitor/as_of.h"
 #include "monitor/disk.h"
+#include "monitor/ending.h"
 
 namespace dshang::monitor {
 namespace {
@@ -123,8 +124,13 @@ class Collector {
     job::Journal journal = read_journal_of(folder);
     std::vector<std::unique_ptr<job::Process>> loaded;
     for (const auto& [name, path] : flight_files(folder)) {
-      if (auto process = load(path)) loaded.push_back(std::move(process));
+      try {
+        if (auto process = load(path)) loaded.push_back(std::move(process));
+      } catch (const std::exception& error) {
+        result_.remarks.push_back(path.string() + ": not heard from, it cannot be read: " + error.what());
+      }
     }
+    const std::size_t before = result_.job->processes.size();
     // Processes come in the order of attaching, as they did when the job ran.
     for (job::ProcessJournal& seen : journal.processes) {
       auto at = std::find_if(loaded.begin(), loaded.end(),
@@ -143,6 +149,7 @@ class Collector {
       process->journal.pid_start_ticks = process->records.pid_start_ticks;
       result_.job->processes.push_back(std::move(process));
     }
+    if (!journal.has_end) go_on_without(folder, result_.job->processes.size() - before, journal);
     journal.processes.clear();
     merge(std::move(journal));
   }
@@ -151,7 +158,10 @@ class Collector {
     if (result_.job->processes.empty())
       throw std::runtime_error("no flight file could be read" + all_remarks());
     auto& moments = result_.moments;
-    if (moments.empty()) moments.push_back(result_.job->journal.now_ns);
+    if (moments.empty() || unseen_ns_ > *std::max_element(moments.begin(), moments.end())) {
+      moments.push_back(unseen_ns_);
+      result_.unseen_ns = result_.job->journal.now_ns = unseen_ns_;
+    }
     std::sort(moments.begin(), moments.end());
     moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
     return std::move(result_);
@@ -181,6 +191,26 @@ class Collector {
       if (line.starts_with(time))
         result_.moments.push_back(std::strtoull(line.c_str() + time.size(), nullptr, 10));
     }
+  }
+
+  // The job still runs, or its monitor was ended with it, or could not write.
+  void go_on_without(const fs::path& folder, std::size_t count, const job::Journal& journal) {
+    auto& processes = result_.job->processes;
+    std::uint64_t newest = journal.now_ns;
+    for (auto at = processes.end() - static_cast<std::ptrdiff_t>(count); at != processes.end(); ++at) {
+      job::RankRecords& records = (*at)->records;
+      job::ProcessJournal& seen = (*at)->journal;
+      if (!seen.death && records.ending != flight::EndingKind::kNone) {
+        seen.death = death_of(records.ending, records.ending_code, std::nullopt, std::nullopt);
+        seen.death->time_ns = records.ending_ns;
+      }
+      newest = std::max({newest, newest_time(records), newest_time(seen)});
+    }
+    unseen_ns_ = std::max(unseen_ns_, newest);
+    result_.remarks.push_back(
+        (folder / kJournal).string() +
+        ": the monitor's log has no end (the job still runs, or its monitor was ended, or a "
+        "disk was full): nothing was heard from the job after its newest record");
   }
 
   std::unique_ptr<job::Process> load(const fs::path& path) {
@@ -220,8 +250,9 @@ class Collector {
     return text;
   }
 
-  Replay result_{std::make_unique<job::Job>(), {}, {}};
+  Replay result_{std::make_unique<job::Job>(), {}, 0, {}};
   bool has_journal_ = false;
+  std::uint64_t unseen_ns_ = 0;
 };
 
 // Processes that had attached by then; the names are lent.

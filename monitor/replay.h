@@ -13,8 +13,11 @@ namespace dshang::monitor {
 
 struct Replay {
   std::unique_ptr<job::Job> job;
-  std::vector<std::uint64_t> moments;  // at which the monitor had news, oldest first
-  std::vector<std::string> remarks;    // what could not be read, for not_checked
+  std::vector<std::uint64_t> moments;  // at which the monitor had news, and the job's end; oldest first
+  // The last of the moments where no monitor looked at it: a log has no end, and this is the newest time in
+  // what was recorded.  Else 0.
+  std::uint64_t unseen_ns = 0;
+  std::vector<std::string> remarks;  // what could not be read, for not_checked
 };
 
 // `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes

@@ -14,6 +14,9 @@ Json key_of(const ProcessJournal& process) {
   return {{"pid", process.pid}, {"ticks", process.pid_start_ticks}};
 }
 
+// Paths, host names and settings may be no valid UTF-8: that must not cost the line.
+std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
 template <typename T>
 void put(Json& json, const char* key, const std::optional<T>& value) {
   if (value) json[key] = *value;
@@ -91,6 +94,10 @@ void read_line(Journal& journal, const Json& json) {
     journal.now_ns = json.at("now_ns");
     return;
   }
+  if (news == "end") {
+    journal.has_end = true;
+    return;
+  }
   ProcessJournal& process = process_of(journal, json);
   if (news == "attach") {
     process.attach_ns = json.at("at_ns");
@@ -106,18 +113,16 @@ void read_line(Journal& journal, const Json& json) {
 }  // namespace
 
 std::string line_of_start(const Journal& journal) {
-  return Json{{"news", "start"},       {"start_ns", journal.start_ns}, {"start_real_ns", journal.start_real_ns},
-              {"host", journal.host},  {"dir", journal.dir},           {"attempt", journal.attempt},
-              {"parameters", journal.parameters}}
-             .dump() +
-         "\n";
+  return line_of(Json{{"news", "start"},      {"start_ns", journal.start_ns}, {"start_real_ns", journal.start_real_ns},
+                      {"host", journal.host}, {"dir", journal.dir},           {"attempt", journal.attempt},
+                      {"parameters", journal.parameters}});
 }
 
 std::string line_of_attach(const ProcessJournal& process) {
   Json json{{"news", "attach"}};
   json.update(key_of(process));
   json["at_ns"] = process.attach_ns;
-  return json.dump() + "\n";
+  return line_of(json);
 }
 
 std::string line_of_death(const ProcessJournal& process) {
@@ -128,7 +133,7 @@ std::string line_of_death(const ProcessJournal& process) {
   json["known"] = text_of(process.death->known);
   json["by_signal"] = process.death->by_signal;
   json["code"] = process.death->code;
-  return json.dump() + "\n";
+  return line_of(json);
 }
 
 std::string line_of_sample(const ProcessJournal& process, const HostSample& sample) {
@@ -141,10 +146,12 @@ std::string line_of_sample(const ProcessJournal& process, const HostSample& samp
   json["state"] = std::string(1, sample.state);
   if (!sample.wchan.empty()) json["wchan"] = sample.wchan;
   if (!sample.syscall.empty()) json["syscall"] = sample.syscall;
-  return json.dump() + "\n";
+  return line_of(json);
 }
 
-std::string line_of_time(std::uint64_t now_ns) { return Json{{"news", "time"}, {"now_ns", now_ns}}.dump() + "\n"; }
+std::string line_of_time(std::uint64_t now_ns) { return line_of(Json{{"news", "time"}, {"now_ns", now_ns}}); }
+
+std::string line_of_end() { return line_of(Json{{"news", "end"}}); }
 
 Journal read_journal(std::istream& in) {
   Journal journal;

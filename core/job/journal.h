@@ -56,6 +56,7 @@ struct Journal {
   std::int32_t attempt = 1;
   std::vector<std::string> parameters;  // "DSHANG_STALL_AFTER=10": what the analysis was told
   std::vector<ProcessJournal> processes;
+  bool has_end = false;               // the monitor saw the job's end, and wrote all it had to say
 };
 
 // One line a piece of news, appended as it happens; reading the lines in order gives the journal.
@@ -64,6 +65,7 @@ std::string line_of_attach(const ProcessJournal& process);
 std::string line_of_death(const ProcessJournal& process);
 std::string line_of_sample(const ProcessJournal& process, const HostSample& sample);
 std::string line_of_time(std::uint64_t now_ns);  // the newest one is `now_ns`
+std::string line_of_end();                       // the last one; missing where the monitor did not live to write it
 
 // Reads what the lines above wrote.  Throws std::runtime_error naming line and reason.
 Journal read_journal(std::istream& in);

@@ -39,10 +39,14 @@ bool is_frozen(const Job& job, const Finding& f) {
   });
 }
 
+bool is_wrong(const std::vector<Finding>& findings) {
+  return std::any_of(findings.begin(), findings.end(),
+                     [](const Finding& f) { return !f.resolved && f.severity >= Severity::kError; });
+}
+
 // After an error or a hang nobody was interrupted "with nothing wrong before".
 bool was_wrong_before(const std::vector<Finding>& known) {
-  auto is_wrong = [](const Finding& f) { return !f.resolved && f.severity >= Severity::kError; };
-  return std::any_of(known.begin(), known.end(), is_wrong) &&
+  return is_wrong(known) &&
          std::none_of(known.begin(), known.end(), [](const Finding& f) { return f.type == "interrupted"; });
 }
 
@@ -92,6 +96,7 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
       if (is_told_differently(old, *again)) *has_news = true;
       continue;
     }
+    if (old.type == "interrupted" && is_wrong(current)) continue;  // then something was wrong, and is said
     Finding ended = old;
     ended.consequence_of.reset();
     if (!ended.resolved) {
@@ -102,7 +107,9 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
   }
   for (Finding& f : current) {
     bool is_new = std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
-    if (is_new) *has_news = true, f.found = now;
+    if (!is_new) continue;
+    f.found = now;
+    if (!f.resolved) *has_news = true;  // what was over when it was found needs no block
   }
   link_later_endings(job, known_, current);
   put_in_order(current);

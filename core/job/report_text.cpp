@@ -73,7 +73,7 @@ std::string text_of(const Report& report) {
 
 std::string block_of(const Report& report, std::size_t limit) {
   std::vector<std::string> lines = all_lines(report);
-  std::string tail = "dshang: full report: " + report.dir + "/report.txt\n";
+  std::string tail = report.dir.empty() ? "" : "dshang: full report: " + report.dir + "/report.txt\n";
   std::string block;
   std::size_t count = 0;
   for (const std::string& text : lines) {

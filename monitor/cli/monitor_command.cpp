@@ -1,4 +1,6 @@
 #include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <charconv>
 #include <cstring>
@@ -19,7 +21,16 @@ struct Options {
   bool foreground = false;
 };
 
+// A rank may be started with standard streams closed: the sockets made here must not take their places, which
+// a daemon fills with /dev/null.
+void fill_standard_streams() {
+  int fd = open("/dev/null", O_RDWR);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  if (fd >= 0) close(fd);
+}
+
 int run(const Options& options) {
+  fill_standard_streams();
   std::uint64_t job = 0;
   const char* end = options.job.data() + options.job.size();
   auto [at, error] = std::from_chars(options.job.data(), end, job, 16);

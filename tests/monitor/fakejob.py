@@ -56,15 +56,15 @@ class Rank:
         """Waits for a line that matches; returns the match."""
         end = time.monotonic() + patience
         while True:
-            match = re.search(pattern, self.heard.decode(), re.M)
+            match = re.search(pattern, os.fsdecode(self.heard), re.M)
             if match:
-                self.heard = self.heard[len(self.heard.decode()[:match.end()].encode()):]
+                self.heard = self.heard[len(os.fsencode(os.fsdecode(self.heard)[:match.end()])):]
                 return match
             left = end - time.monotonic()
             assert left > 0, f"rank did not say {pattern!r} but {self.heard!r}"
             if select.select([self.process.stdout], [], [], left)[0]:
                 part = os.read(self.process.stdout.fileno(), 65536)
-                assert part or re.search(pattern, self.heard.decode(), re.M), f"rank ended, saying {self.heard!r}"
+                assert part or re.search(pattern, os.fsdecode(self.heard), re.M), f"rank ended, saying {self.heard!r}"
                 self.heard += part
 
     def do(self, command, answer=True):
@@ -129,7 +129,7 @@ class Job:
         return ranks
 
     def said(self):
-        return self.stderr_path.read_text()
+        return os.fsdecode(self.stderr_path.read_bytes())
 
     def ended(self):
         """Waits until the monitor has gone."""

@@ -135,6 +135,52 @@ def test_the_jobs_output_ends_with_the_last_rank(tmp_path):
             assert time.monotonic() - begin < 1
 
 
+@pytest.mark.parametrize("closed", ["0<&-", "2>&-", "1>&- 2>&-", "0<&- 1>&- 2>&-"])
+def test_standard_streams_that_were_closed_are_no_hindrance(tmp_path, closed):
+    with Job(tmp_path) as job:
+        command = f'exec "$0" monitor --job {job.number:x} {closed}'
+        assert subprocess.run(["sh", "-c", command, DSHANG], env=job.env, timeout=60).returncode == 0
+        rank = job.rank(0, 1)
+        rank.do("comm")
+        rank.do("call all_reduce 8")
+        pid, = monitors_of(job.number)
+        assert all(os.readlink(f"/proc/{pid}/fd/{fd}") == "/dev/null" for fd in range(3))
+        rank.end()
+        job.ended()
+        assert report(job)["verdict"] == "healthy"
+
+
+@pytest.mark.parametrize("name, value", [("DSHANG_DIR", b"%s/x\xff"), ("DSHANG_SITE_SKIP", b"\xff\xfe")])
+def test_settings_that_are_no_utf_8_are_no_hindrance(tmp_path, name, value):
+    with Job(tmp_path) as job:
+        value = value.replace(b"%s", os.fsencode(tmp_path))
+        job.env[name] = os.fsdecode(value)
+        if name == "DSHANG_DIR":
+            job.dir = type(tmp_path)(os.fsdecode(value))
+        assert job.start_monitor().returncode == 0
+        ranks = [job.rank(r, 2) for r in range(2)]
+        for rank in ranks:
+            rank.do("comm")
+            rank.do("call all_reduce 8")
+        ranks[0].do("wait all_reduce 8")
+        pid, = monitors_of(job.number)
+        ranks[1].process.kill()
+        wait_for(lambda: (job.dir / "report.json").exists() and deaths(report(job)) == {1})
+        assert monitors_of(job.number) == [pid]
+        ranks[0].kill()
+        job.ended()
+        assert lines(job, "end")
+        told = subprocess.run([DSHANG, "report", job.dir], capture_output=True, timeout=20)
+        assert told.returncode == 0 and told.stdout == (job.dir / "report.txt").read_bytes(), told.stderr
+
+
+def test_a_process_without_a_rank_is_told_as_one(job):
+    assert job.start_monitor().returncode == 0
+    job.rank(-1, 1)
+    wait_for(lambda: "watching" in job.said())
+    assert "watching 1 process without RANK on " in job.said()
+
+
 # ---- attaching --------------------------------------------------------------------------------------------------
 
 def test_it_says_once_what_it_watches_and_where_the_files_are(job):
@@ -396,6 +442,72 @@ def test_when_monitor_and_rank_die_together_the_copy_tells_the_rest(job):
     told = subprocess.run([DSHANG, "report", "--dump", job.dir], capture_output=True, text=True, timeout=20)
     assert told.returncode == 0, told.stderr
     assert len(re.findall("^call all_reduce", told.stdout, re.M)) == 5
+
+
+@pytest.mark.parametrize("kept", ["all", "nothing", "no moments"])
+def test_a_log_without_an_end_is_said_and_the_newest_record_is_now(job, kept):
+    rank, = job.start(1)
+    for _ in range(5):
+        rank.do("call all_reduce 8")
+    time.sleep(1.5)
+    rank.do("call all_reduce 8")
+    time.sleep(1)
+    os.kill(monitors_of(job.number)[0], signal.SIGKILL)
+    rank.kill()
+    for log in [*job.dir.glob("flight/monitor.log"), *job.tmp.glob("*/*/*/monitor.log")]:
+        whole = log.read_text().splitlines(True)
+        if kept != "all":
+            log.write_text("".join(line for line in whole if kept != "nothing" and '"time"' not in line))
+    told = subprocess.run([DSHANG, "report", "--json", job.dir], capture_output=True, text=True, timeout=20)
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert found["verdict"] == "undecided" and 1 < found["as_of"] < 600
+    assert any("has no end" in line for line in found["not_checked"])
+
+
+def test_a_hang_is_found_in_a_log_without_an_end(tmp_path):
+    """The monitor did not live to look at it."""
+    with Job(tmp_path, DSHANG_STALL_AFTER="600") as job:
+        ranks = job.start(2)
+        for rank in ranks:
+            rank.do("call all_reduce 8")
+        ranks[0].do("wait all_reduce 8")
+        ranks[1].do("record 3", answer=False)
+        wait_for(lambda: lines(job, "death"))
+        time.sleep(1)
+        os.kill(monitors_of(job.number)[0], signal.SIGKILL)
+        ranks[0].kill()
+        for log in [*job.dir.glob("flight/monitor.log"), *job.tmp.glob("*/*/*/monitor.log")]:
+            log.write_text("")
+        told = subprocess.run([DSHANG, "report", "--json", job.dir], capture_output=True, text=True, timeout=20)
+        assert 1 in deaths(json.loads(told.stdout)), told
+
+
+def test_a_report_that_cannot_be_written_leaves_no_earlier_one_behind(tmp_path):
+    full = tmp_path / "full"
+    full.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "tmpfs", str(full)], check=True)       # as root
+    try:
+        with Job(tmp_path) as job:
+            job.dir = full / "out"
+            job.env["DSHANG_DIR"] = str(job.dir)
+            for rank in job.start(1):
+                rank.end()
+            job.ended()
+            assert (job.dir / "report.txt").exists()
+            job.stderr.truncate(0)
+            ranks = job.start(2)
+            with open(full / "filler", "wb") as filler, pytest.raises(OSError):
+                while True:
+                    os.write(filler.fileno(), b"x" * 4096)
+            ranks[0].do("wait all_reduce 8")
+            ranks[1].process.kill()
+            wait_for(lambda: "No space left" in job.said())
+            wait_for(lambda: not (job.dir / "report.txt").exists())
+            ranks[0].kill()
+            job.ended()
+    finally:
+        subprocess.run(["umount", str(full)], check=True)
 
 
 def test_a_directory_that_cannot_be_written_is_said_once(tmp_path):

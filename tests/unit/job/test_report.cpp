@@ -104,6 +104,35 @@ TEST_CASE("nobody is interrupted after a hang was found", "[report]") {
   for (const Finding& f : report.findings) CHECK(f.type != "interrupted");
 }
 
+TEST_CASE("an interruption that turns out to be a hang is told as that alone", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  job->processes[1]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 2};
+  Finding interrupted = finding("interrupted", Severity::kInfo), dead = finding("rank-dead", Severity::kHang);
+  interrupted.certainty = dead.certainty = Certainty::kProven;
+  CHECK(history.update(*job, {{interrupted}, {}, {}}, &news).findings.size() == 1);
+  Report report = history.update(*job, {{dead}, {}, {}}, &news);
+  CHECK(news);
+  REQUIRE(report.findings.size() == 1);
+  CHECK(report.findings[0].type == "rank-dead");
+  report = history.update(*job, {{interrupted}, {}, {}}, &news);
+  REQUIRE(report.findings.size() == 1);
+  CHECK(report.findings[0].type == "rank-dead");
+}
+
+TEST_CASE("what was over when it was found is in the report and gets no block", "[report]") {
+  FindingHistory history;
+  bool news = true;
+  auto job = two_ranks(15);
+  Finding over = finding("alloc-failed", Severity::kError);
+  over.resolved = 12;
+  Report report = history.update(*job, {{over}, {}, {}}, &news);
+  CHECK_FALSE(news);
+  CHECK(report.findings.size() == 1);
+  CHECK(verdict_of(report) == "healthy");
+}
+
 TEST_CASE("an ending that came first stays the cause", "[report]") {
   FindingHistory history;
   bool news = false;

@@ -103,3 +103,23 @@ TEST_CASE("deaths and looks that came later are forgotten") {
   CHECK_FALSE(as_of(journal, 24).death);
   CHECK(as_of(journal, 25).death);
 }
+
+TEST_CASE("the newest time is that of whatever came last") {
+  CHECK(newest_time(records()) == 95);
+  job::RankRecords running = records();
+  running.ending_ns = 0;
+  CHECK(newest_time(running) == 90);
+  running.poll_ns = 120;
+  CHECK(newest_time(running) == 120);
+  running.calls.at(102).done_ns = 130;
+  CHECK(newest_time(running) == 130);
+  job::ProcessJournal journal;
+  CHECK(newest_time(journal) == 0);
+  journal.attach_ns = 5;
+  job::HostSample sample;
+  sample.time_ns = 7;
+  journal.samples.push_back(sample);
+  CHECK(newest_time(journal) == 7);
+  journal.death = job::Death{9, job::EndingKnown::kStatus, true, 9};
+  CHECK(newest_time(journal) == 9);
+}
