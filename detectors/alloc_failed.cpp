@@ -1,8 +1,8 @@
 // alloc-failed: a request for device memory failed and was not satisfied by trying again.
 //
-// A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no finding.  A program
-// may also catch the exception and go on (a search for the largest batch): then the finding is over, unless the ranks
-// parted behind it.
+// A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no
+// finding.  A program may also catch the exception and go on (a search for the largest batch): then the
+// finding is over, unless the ranks parted behind it.
 #include <algorithm>
 
 #include "detectors/words.h"
@@ -10,9 +10,9 @@
 namespace dshang::detect {
 namespace {
 
-constexpr double kRetrySeconds = 1;        // time an allocator may take to try again
+constexpr double kRetrySeconds = 1;                  // time an allocator may take to try again
 constexpr std::uint64_t kBehindNs = 60'000'000'000;  // what parts later has another cause
-constexpr std::int32_t kOutOfMemory = 2;   // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+constexpr std::int32_t kOutOfMemory = 2;             // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 
 const job::AllocFailure* last_failure(const JobView& view, const job::RankView& rank) {
   const auto& failures = rank.records().alloc_failures;
@@ -32,8 +32,8 @@ bool parted_behind(const Work& work, const job::RankView& rank, std::uint64_t fa
   });
 }
 
-// When a later step or a later call that is not outstanding shows that the rank went on, or it ended normally; 0 = nothing
-// shows it.
+// When a later step or a later call that is not outstanding shows that the rank went on, or it ended
+// normally; 0 = nothing shows it.
 std::uint64_t went_on_at(const job::RankView& rank, std::uint64_t failed_ns) {
   const job::RankRecords& records = rank.records();
   std::uint64_t at = 0;
@@ -64,7 +64,8 @@ std::string where(const JobView& view, const job::AllocFailure& failure) {
   if (failure.phase) text += ", " + view.names().text(failure.phase);
   if (failure.module) text += ", module " + view.names().text(failure.module);
   if (failure.site) {
-    if (std::string at = view.names().place_text(view.names().place_of(failure.site)); !at.empty()) text += ", at " + at;
+    if (std::string at = view.names().place_text(view.names().place_of(failure.site)); !at.empty())
+      text += ", at " + at;
   }
   return text;
 }
@@ -77,9 +78,11 @@ Finding make_finding(const JobView& view, const job::RankView& rank, const job::
   f.suspects = {rank.rank};
   f.at = view.seconds(failure.time_ns);
   if (failure.step != job::kNoStep) f.step = failure.step;
-  f.summary = "rank " + std::to_string(rank.rank) + " could not allocate " + bytes_text(failure.size) + " of device memory (" +
-              bytes_text(failure.free) + " free of " + bytes_text(failure.total) + ")" + where(view, failure);
-  f.evidence.push_back("allocated by the process through CUDA at that moment: " + bytes_text(failure.live_device));
+  f.summary = "rank " + std::to_string(rank.rank) + " could not allocate " + bytes_text(failure.size) +
+              " of device memory (" + bytes_text(failure.free) + " free of " + bytes_text(failure.total) +
+              ")" + where(view, failure);
+  f.evidence.push_back("allocated by the process through CUDA at that moment: " +
+                       bytes_text(failure.live_device));
   std::string peers;
   for (const job::RankView& other : view.ranks) {
     if (other.rank == rank.rank) continue;
@@ -87,9 +90,12 @@ Finding make_finding(const JobView& view, const job::RankView& rank, const job::
              bytes_text(other.records().live[static_cast<std::size_t>(flight::MemoryKind::kDevice)]);
   }
   if (!peers.empty()) f.evidence.push_back("allocated by the others: " + peers);
-  f.fix = {"Make the step smaller on this rank: micro-batch size, sequence length, activation checkpointing, offload.",
-           "If the size varies from batch to batch, bound it (sort or cap by length); if much is reserved but unused, try "
-           "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."};
+  f.fix = {
+      "Make the step smaller on this rank: micro-batch size, sequence length, activation checkpointing, "
+      "offload.",
+      "If the size varies from batch to batch, bound it (sort or cap by length); if much is reserved but "
+      "unused, try "
+      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."};
   return f;
 }
 
@@ -98,7 +104,8 @@ void run(Work& work) {
     if (const job::AllocFailure* failure = last_failure(work.view, rank)) {
       Finding f = make_finding(work.view, rank, *failure);
       std::uint64_t went_on_ns = went_on_at(rank, failure->time_ns);
-      if (went_on_ns != 0 && !parted_behind(work, rank, failure->time_ns)) f.resolved = work.view.seconds(went_on_ns);
+      if (went_on_ns != 0 && !parted_behind(work, rank, failure->time_ns))
+        f.resolved = work.view.seconds(went_on_ns);
       work.findings.push_back(std::move(f));
     }
   }

@@ -13,9 +13,11 @@ std::string signal_name(int number) {
   return name ? "SIG" + std::string(name) : "signal " + std::to_string(number);
 }
 
-// Whether call k may complete although the rank is gone.  A call that it had made may have been finished without anybody
-// having seen it: one that ended normally waited for it; of one that was killed in it, time tells.
-bool completes_without(const JobView& view, const job::RankView& ended, const job::Member& member, job::Seq k) {
+// Whether call k may complete although the rank is gone.  A call that it had made may have been finished
+// without anybody having seen it: one that ended normally waited for it; of one that was killed in it, time
+// tells.
+bool completes_without(const JobView& view, const job::RankView& ended, const job::Member& member,
+                       job::Seq k) {
   constexpr double kToFinish = 2;  // seconds
   if (!member.has(k)) return false;
   const job::Death& death = *ended.journal().death;
@@ -32,8 +34,10 @@ bool Ended::interrupted() const {
 }
 
 std::string Ended::text() const {
-  if (death.known == job::EndingKnown::kNo) return "is gone without a trace (SIGKILL likely: the kernel's OOM killer, scancel, kill -9)";
-  if (death.by_signal) return "was ended by " + signal_name(death.code) + " (signal " + std::to_string(death.code) + ")";
+  if (death.known == job::EndingKnown::kNo)
+    return "is gone without a trace (SIGKILL likely: the kernel's OOM killer, scancel, kill -9)";
+  if (death.by_signal)
+    return "was ended by " + signal_name(death.code) + " (signal " + std::to_string(death.code) + ")";
   if (death.code == 0) return "ended normally (status 0)";
   return "ended with exit status " + std::to_string(death.code);
 }
@@ -43,7 +47,8 @@ std::vector<Ended> endings(const JobView& view) {
   for (const job::RankView& rank : view.ranks) {
     if (rank.journal().death) all.push_back({&rank, *rank.journal().death});
   }
-  std::stable_sort(all.begin(), all.end(), [](const Ended& a, const Ended& b) { return a.death.time_ns < b.death.time_ns; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Ended& a, const Ended& b) { return a.death.time_ns < b.death.time_ns; });
   return all;
 }
 
@@ -56,7 +61,8 @@ bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, con
     return other.death.by_signal && other.death.code == ended.death.code;
   };
   return std::any_of(all.begin(), all.end(), [&](const Ended& other) {
-    std::uint64_t apart = std::max(other.death.time_ns, ended.death.time_ns) - std::min(other.death.time_ns, ended.death.time_ns);
+    std::uint64_t apart = std::max(other.death.time_ns, ended.death.time_ns) -
+                          std::min(other.death.time_ns, ended.death.time_ns);
     return other.rank != ended.rank && same_way(other) && apart <= kTogetherNs;
   });
 }
@@ -74,12 +80,15 @@ std::optional<Victims> victims_of(const JobView& view, const job::RankView& ende
     victims.last_of_ended = gone->last();
     for (const job::Member& member : comm.members) {
       const job::RankView& rank = view.ranks[member.process];
-      if (&member == gone || (!rank.alive() && rank.journal().death->time_ns <= ended.journal().death->time_ns)) continue;
+      if (&member == gone ||
+          (!rank.alive() && rank.journal().death->time_ns <= ended.journal().death->time_ns))
+        continue;
       for (const job::Call* call : member.calls) {
         if (!job::waits_in(rank, *call) || completes_without(view, ended, *gone, call->number)) continue;
         victims.ranks.push_back(member.rank);
         if (!victims.call || call->number < victims.call) victims.call = call->number;
-        victims.until_ns = std::max(victims.until_ns, rank.alive() ? view.now_ns() : rank.journal().death->time_ns);
+        victims.until_ns =
+            std::max(victims.until_ns, rank.alive() ? view.now_ns() : rank.journal().death->time_ns);
         if (!victims.since_ns || call->enter_ns < victims.since_ns) victims.since_ns = call->enter_ns;
         break;
       }
@@ -93,18 +102,24 @@ bool had_cause_before(const Work& work, const Ended& ended) {
   std::uint64_t threshold = static_cast<std::uint64_t>(work.view.stall_after() * 1e9);
   for (const Divergence& d : work.divergences) {
     if (d.visible.kind == job::Visible::Kind::kArguments) {
-      if (d.since_ns < ended.death.time_ns && d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data()))) return true;
+      if (d.since_ns < ended.death.time_ns &&
+          d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data())))
+        return true;
       continue;
     }
-    bool concerned = d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data())) != nullptr;
+    bool concerned =
+        d.comm->member_of(static_cast<std::size_t>(ended.rank - work.view.ranks.data())) != nullptr;
     if (concerned && d.since_ns + threshold < ended.death.time_ns) return true;
   }
   // It was stuck with others, and not for want of itself, when it ended.
   double ended_at = work.view.seconds(ended.death.time_ns);
   return std::any_of(work.findings.begin(), work.findings.end(), [&](const Finding& f) {
-    auto has = [&](const std::vector<Rank>& ranks) { return std::count(ranks.begin(), ranks.end(), ended.rank->rank) > 0; };
+    auto has = [&](const std::vector<Rank>& ranks) {
+      return std::count(ranks.begin(), ranks.end(), ended.rank->rank) > 0;
+    };
     double known_after = f.certainty == Certainty::kProven ? 0 : work.view.stall_after();
-    return f.severity == Severity::kHang && (has(f.suspects) || has(f.waiting)) && f.at + known_after < ended_at;
+    return f.severity == Severity::kHang && (has(f.suspects) || has(f.waiting)) &&
+           f.at + known_after < ended_at;
   });
 }
 
@@ -113,7 +128,8 @@ void place_at(const JobView& view, const Victims& victims, Finding& finding) {
   finding.comm = victims.comm->name;
   finding.comm_ranks = victims.comm->ranks();
   finding.call = victims.call;
-  if (std::any_of(view.ranks.begin(), view.ranks.end(), [&](const job::RankView& r) { return view.knows_purposes(r); })) {
+  if (std::any_of(view.ranks.begin(), view.ranks.end(),
+                  [&](const job::RankView& r) { return view.knows_purposes(r); })) {
     finding.agreed_until = victims.call - 1;
   }
   for (const job::Member& member : victims.comm->members) {
@@ -122,8 +138,8 @@ void place_at(const JobView& view, const Victims& victims, Finding& finding) {
     if (side.step && !finding.step) finding.step = side.step;
     side.ranks = {member.rank};
     auto same = std::find_if(finding.sides.begin(), finding.sides.end(), [&](const job::Side& s) {
-      return s.op == side.op && s.count == side.count && s.site == side.site && s.module == side.module && s.step == side.step &&
-             s.phase == side.phase;
+      return s.op == side.op && s.count == side.count && s.site == side.site && s.module == side.module &&
+             s.step == side.step && s.phase == side.phase;
     });
     if (same == finding.sides.end()) {
       finding.sides.push_back(side);
@@ -131,12 +147,15 @@ void place_at(const JobView& view, const Victims& victims, Finding& finding) {
       same->ranks.push_back(member.rank);
     }
   }
-  std::string line = wait_text(victims.ranks) + " in call " + std::to_string(victims.call) + " of " + victims.comm->name;
+  std::string line =
+      wait_text(victims.ranks) + " in call " + std::to_string(victims.call) + " of " + victims.comm->name;
   for (const job::Side& side : finding.sides) {
-    line += "; " + job::ranks_text(side.ranks) + ": " + call_text(side) + (side.site ? " at " + *side.site : "");
+    line +=
+        "; " + job::ranks_text(side.ranks) + ": " + call_text(side) + (side.site ? " at " + *side.site : "");
   }
   finding.evidence.push_back(line);
-  finding.evidence.push_back("last call of the ended rank on " + victims.comm->name + ": " + std::to_string(victims.last_of_ended));
+  finding.evidence.push_back("last call of the ended rank on " + victims.comm->name + ": " +
+                             std::to_string(victims.last_of_ended));
 }
 
 void explain_missing(Work& work, const std::vector<Rank>& ended) {
@@ -145,7 +164,8 @@ void explain_missing(Work& work, const std::vector<Rank>& ended) {
     if (d.visible.kind != job::Visible::Kind::kMissing) continue;
     bool all = std::all_of(d.missing.begin(), d.missing.end(),
                            [&](Rank rank) { return std::count(ended.begin(), ended.end(), rank) > 0; });
-    // Where a living rank is missing too, it may only be late because of the dead one: what it waits for is that.
+    // Where a living rank is missing too, it may only be late because of the dead one: what it waits for is
+    // that.
     if (all) work.explained[i] = true;
   }
 }

@@ -1,7 +1,7 @@
 // host-stall: the others wait for a rank that has no call outstanding: it is busy, or stuck, on the host.
 //
-// Judged on its CPU time, I/O and Python stacks over the last threshold: `info` while any of them advances, `warning`
-// after half of the framework's time-out (or ten thresholds), `hang` only when nothing advances.
+// Judged on its CPU time, I/O and Python stacks over the last threshold: `info` while any of them advances,
+// `warning` after half of the framework's time-out (or ten thresholds), `hang` only when nothing advances.
 #include <algorithm>
 #include <cstdlib>
 
@@ -25,7 +25,8 @@ std::string fact(const JobView& view, const job::RankView& rank, std::string_vie
 }
 
 TimeOut time_out_of(const JobView& view, const job::RankView& rank) {
-  if (std::string text = fact(view, rank, "pg.timeout_seconds"); !text.empty()) return {std::atof(text.c_str()), "the process group's"};
+  if (std::string text = fact(view, rank, "pg.timeout_seconds"); !text.empty())
+    return {std::atof(text.c_str()), "the process group's"};
   if (std::string text = fact(view, rank, "env.DEEPSPEED_TIMEOUT"); !text.empty()) {
     return {60 * std::atof(text.c_str()), "DEEPSPEED_TIMEOUT, in minutes"};
   }
@@ -56,16 +57,23 @@ void run(Work& work) {
       Explanation e;
       e.class_certainty = Certainty::kJudged;
       std::string doing = p.innermost.empty() ? "" : " in " + p.innermost;
-      e.summary = "rank " + std::to_string(rank) + (advances ? " is still busy" : p.known ? " is stuck" : " is") + " on the host" + doing +
-                  " while " + wait_text(d.waiting) + " for it in " + call_at(d) + " (" + seconds_text(waited) + ")";
+      e.summary = "rank " + std::to_string(rank) +
+                  (advances  ? " is still busy"
+                   : p.known ? " is stuck"
+                             : " is") +
+                  " on the host" + doing + " while " + wait_text(d.waiting) + " for it in " + call_at(d) +
+                  " (" + seconds_text(waited) + ")";
       e.evidence = evidence_of_progress(p);
-      e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) + " left until the framework's time-out of " +
-                           seconds_text(limit.seconds) + " (" + limit.source + ")");
+      e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) +
+                           " left until the framework's time-out of " + seconds_text(limit.seconds) + " (" +
+                           limit.source + ")");
       e.evidence.push_back(threshold_text(view));
       e.fix = fixes_of_progress(p, advances);
       Finding f = finding_of(view, d, "host-stall", std::move(e));
       bool long_wait = waited >= std::min(limit.seconds / 2, 10 * view.stall_after());
-      f.severity = advances ? (long_wait ? Severity::kWarning : Severity::kInfo) : p.known ? Severity::kHang : Severity::kWarning;
+      f.severity = advances  ? (long_wait ? Severity::kWarning : Severity::kInfo)
+                   : p.known ? Severity::kHang
+                             : Severity::kWarning;
       f.certainty = Certainty::kJudged;
       f.suspects = {rank};
       f.origin.reset();

@@ -49,7 +49,8 @@ bool add_unknown(const JobView& view, const std::vector<Ended>& all, Finding& f)
 
 void run(Work& work) {
   auto stands = [](const Finding& f) { return !f.resolved; };
-  if (std::any_of(work.findings.begin(), work.findings.end(), stands)) return;  // such endings are its consequences
+  if (std::any_of(work.findings.begin(), work.findings.end(), stands))
+    return;  // such endings are its consequences
   std::vector<Ended> all = endings(work.view);
   std::vector<Rank> stopped, gone, asked;
   std::uint64_t first_ns = 0;

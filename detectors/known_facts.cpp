@@ -125,7 +125,8 @@ std::string sides_text(const std::vector<ValueSide>& sides, const std::string& u
 
 bool gathers_weights(const JobView& view, const Divergence& d) {
   for (const job::RankView& rank : view.ranks) {
-    if (const std::string& stage = fact_of(view, rank, {"deepspeed.stage"}); !stage.empty()) return stage == "3";
+    if (const std::string& stage = fact_of(view, rank, {"deepspeed.stage"}); !stage.empty())
+      return stage == "3";
   }
   if (!d.story.from_visits) return true;  // the calls that were left out or added are gathers (only_modules)
   const job::RankView* witness = view.by_rank(d.witness);

@@ -33,8 +33,8 @@ std::vector<DataParallelGroup> data_parallel_groups(const JobView& view);
 // A communicator may be made with its first call: only after a whole step a rank has those that it needs.
 bool finished_a_step(const job::RankView& rank);
 
-// Whether entering a module gathers its weights from all ranks (ZeRO-3): by what DeepSpeed said of itself, else by what the
-// witness of the divergence recorded.
+// Whether entering a module gathers its weights from all ranks (ZeRO-3): by what DeepSpeed said of itself,
+// else by what the witness of the divergence recorded.
 bool gathers_weights(const JobView& view, const Divergence& d);
 
 struct ValueSide {

@@ -1,5 +1,5 @@
-// Divergences whose disagreement is proven (arguments differ), or whose story is plain although nobody's arguments
-// differ (the missing rank waits elsewhere or is going away): asks the explainers, in their order.
+// Divergences whose disagreement is proven (arguments differ), or whose story is plain although nobody's
+// arguments differ (the missing rank waits elsewhere or is going away): asks the explainers, in their order.
 #include <algorithm>
 
 #include "detectors/words.h"
@@ -16,7 +16,8 @@ bool outstanding_elsewhere(const JobView& view, Rank rank, const job::CommView& 
     if (comm.id == here.id) continue;
     for (const job::Member& member : comm.members) {
       if (member.rank != rank) continue;
-      bool waits = std::any_of(member.calls.begin(), member.calls.end(), [](const job::Call* call) { return job::is_outstanding(*call); });
+      bool waits = std::any_of(member.calls.begin(), member.calls.end(),
+                               [](const job::Call* call) { return job::is_outstanding(*call); });
       if (waits) return true;
     }
   }
@@ -35,17 +36,21 @@ double missing_for(const JobView& view, const Divergence& d) {
   return shortest;
 }
 
-// A missing rank is only late unless it is going away, or waits in another communicator, and its visits have parted.
+// A missing rank is only late unless it is going away, or waits in another communicator, and its visits have
+// parted.
 bool is_plain(const JobView& view, const Divergence& d) {
   if (d.visible.kind == Visible::Kind::kArguments) return true;
   bool told = d.story.from_visits || (d.origin_proven && d.story.repetition);
   if (!told || d.missing.empty()) return false;
   double missing = missing_for(view, d);
-  bool stalled = missing >= view.stall_after() && (d.story.kind == job::Story::Kind::kDeletion || d.story.repetition);
+  bool stalled =
+      missing >= view.stall_after() && (d.story.kind == job::Story::Kind::kDeletion || d.story.repetition);
   // Those that have ended are rank_dead.cpp's, unless they were missing for long before.
   if (alive(view, d.missing).size() != d.missing.size()) return stalled && !d.story.teardown;
-  bool waits_elsewhere = std::all_of(d.missing.begin(), d.missing.end(), [&](Rank rank) { return outstanding_elsewhere(view, rank, *d.comm); });
-  // Of two modules in two communicators it cannot be told whether one was left out or they are taken in another order.
+  bool waits_elsewhere = std::all_of(d.missing.begin(), d.missing.end(),
+                                     [&](Rank rank) { return outstanding_elsewhere(view, rank, *d.comm); });
+  // Of two modules in two communicators it cannot be told whether one was left out or they are taken in
+  // another order.
   bool crossed = !d.story.next.empty() && d.story.next[0].kind == job::Token::Kind::kModule;
   if (waits_elsewhere) return !crossed && missing >= view.params().settle;
   if (d.story.teardown) return missing >= kTeardownSeconds;

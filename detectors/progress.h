@@ -29,8 +29,10 @@ struct Progress {
   }
 };
 
-// Over the last `window` seconds of what was seen, from `since_ns` on: what the rank did before says nothing of the wait.
-Progress progress_of(const JobView& view, const job::RankView& rank, double window, std::uint64_t since_ns = 0);
+// Over the last `window` seconds of what was seen, from `since_ns` on: what the rank did before says nothing
+// of the wait.
+Progress progress_of(const JobView& view, const job::RankView& rank, double window,
+                     std::uint64_t since_ns = 0);
 
 std::vector<std::string> evidence_of_progress(const Progress& p);
 

@@ -1,8 +1,9 @@
-// rank-dead: a process gone by a signal or a non-zero status; early-return for one that ended normally while the others
-// wait for it.
+// rank-dead: a process gone by a signal or a non-zero status; early-return for one that ended normally while
+// the others wait for it.
 //
-// The first death is the cause; those that follow it (a launcher stops the rest) are its consequences.  Ranks that were
-// asked to stop (interrupted.cpp) are taken for dead only when others still wait a stall threshold later.
+// The first death is the cause; those that follow it (a launcher stops the rest) are its consequences.  Ranks
+// that were asked to stop (interrupted.cpp) are taken for dead only when others still wait a stall threshold
+// later.
 #include <algorithm>
 
 #include "detectors/ended.h"
@@ -14,13 +15,16 @@ namespace {
 // A signal that has ended one rank may be on its way to all of them (stopped_with_others).
 bool others_may_follow(const JobView& view, const Ended& ended) {
   bool has_status = ended.death.known != job::EndingKnown::kNo && !ended.death.by_signal;
-  bool anybody = std::any_of(view.ranks.begin(), view.ranks.end(), [](const job::RankView& rank) { return rank.alive(); });
+  bool anybody = std::any_of(view.ranks.begin(), view.ranks.end(),
+                             [](const job::RankView& rank) { return rank.alive(); });
   return !has_status && anybody && view.now_ns() < ended.death.time_ns + kTogetherNs;
 }
 
-bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& ended, const std::optional<Victims>& victims) {
+bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& ended,
+            const std::optional<Victims>& victims) {
   if (ended.normal()) return victims.has_value();
-  if (!ended.interrupted()) return !stopped_with_others(view, all, ended) && (victims || !others_may_follow(view, ended));
+  if (!ended.interrupted())
+    return !stopped_with_others(view, all, ended) && (victims || !others_may_follow(view, ended));
   if (!victims || victims->until_ns <= ended.death.time_ns) return false;
   return static_cast<double>(victims->until_ns - ended.death.time_ns) / 1e9 >= view.stall_after();
 }
@@ -56,29 +60,36 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
   f.at = view.seconds(first.death.time_ns);
   if (victims) place_at(view, *victims, f);
   f.summary = "rank " + std::to_string(first.rank->rank) + " " + first.text();
-  if (together.size() > 1) f.summary += ", and so did " + std::to_string(together.size() - 1) + " more within a second";
+  if (together.size() > 1)
+    f.summary += ", and so did " + std::to_string(together.size() - 1) + " more within a second";
   if (victims) {
-    f.summary += " after call " + std::to_string(victims->last_of_ended) + " of " + victims->comm->name + "; " +
-                 wait_text(victims->ranks) + " for it in call " + std::to_string(victims->call);
+    f.summary += " after call " + std::to_string(victims->last_of_ended) + " of " + victims->comm->name +
+                 "; " + wait_text(victims->ranks) + " for it in call " + std::to_string(victims->call);
   }
   for (const Ended& ended : together) {
-    f.evidence.push_back("rank " + std::to_string(ended.rank->rank) + " (pid " + std::to_string(ended.rank->records().pid) + ") " +
-                         ended.text());
+    f.evidence.push_back("rank " + std::to_string(ended.rank->rank) + " (pid " +
+                         std::to_string(ended.rank->records().pid) + ") " + ended.text());
     add_last_exception(view, *ended.rank, f);
   }
   if (!f.step && first.rank->records().step != job::kNoStep) f.step = first.rank->records().step;
   f.consequence_of = allocation_failure_of(work, first.rank->rank);
   if (first.normal()) {
-    f.fix = {"Let every rank make the same number of steps and leave the training loop together: equal numbers of batches "
-             "(`drop_last=True`), or an all-reduced stop flag.",
-             "If a rank ends on purpose, end the others with it."};
+    f.fix = {
+        "Let every rank make the same number of steps and leave the training loop together: equal numbers of "
+        "batches "
+        "(`drop_last=True`), or an all-reduced stop flag.",
+        "If a rank ends on purpose, end the others with it."};
   } else if (first.death.known == job::EndingKnown::kNo || (first.death.by_signal && first.death.code == 9)) {
-    f.fix = {"Look for the kernel's OOM killer (`dmesg`, the cgroup's memory.events) and for whoever sent SIGKILL: host memory of "
-             "the node is the usual cause.",
-             "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
+    f.fix = {
+        "Look for the kernel's OOM killer (`dmesg`, the cgroup's memory.events) and for whoever sent "
+        "SIGKILL: host memory of "
+        "the node is the usual cause.",
+        "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
   } else {
-    f.fix = {"Read this rank's own output first: what it printed last is the cause, the time-out of the others is not.",
-             "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
+    f.fix = {
+        "Read this rank's own output first: what it printed last is the cause, the time-out of the others is "
+        "not.",
+        "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
   }
   return f;
 }
@@ -94,7 +105,8 @@ void run(Work& work) {
     std::vector<Ended> together = {all[i]};
     for (std::size_t j = i + 1; j < all.size() && !all[i].normal(); ++j) {
       bool soon = all[j].death.time_ns - all[i].death.time_ns <= kTogetherNs;
-      if (soon && !all[j].normal() && !all[j].interrupted() && !victims_of(view, *all[j].rank)) together.push_back(all[j]);
+      if (soon && !all[j].normal() && !all[j].interrupted() && !victims_of(view, *all[j].rank))
+        together.push_back(all[j]);
     }
     work.findings.push_back(make_finding(work, together, victims));
     explain_missing(work, gone);

@@ -1,8 +1,9 @@
 // How detectors are found: each file of this folder registers itself; nothing else names it.
 //
-// Two kinds.  An *explainer* is asked about a divergence (ranks of a communicator part); the first that recognises it,
-// in the order of DESIGN.md section 8 point 4, gives it its class and remedy.  A *detector* looks at the whole job and
-// adds findings of its own.  Both are pure functions: no clock, file, environment or global.
+// Two kinds.  An *explainer* is asked about a divergence (ranks of a communicator part); the first that
+// recognises it, in the order of DESIGN.md section 8 point 4, gives it its class and remedy.  A *detector*
+// looks at the whole job and adds findings of its own.  Both are pure functions: no clock, file, environment
+// or global.
 #pragma once
 
 #include <optional>
@@ -37,8 +38,8 @@ struct Explainer {
 // What the detectors of one run share.
 struct Work {
   const JobView& view;
-  std::vector<Divergence> divergences;    // oldest first
-  std::vector<bool> explained;            // by index of divergence
+  std::vector<Divergence> divergences;  // oldest first
+  std::vector<bool> explained;          // by index of divergence
   std::vector<Finding> findings;
   std::vector<std::size_t> wants_stacks;  // as Analysis::wants_stacks
 };
@@ -62,11 +63,11 @@ struct Registration {
 }  // namespace dshang::detect
 
 // One line at the end of a detector's file.
-#define DSHANG_EXPLAINER(order, type, function)                       \
-  static const ::dshang::detect::Registration kRegistration {         \
-    ::dshang::detect::Explainer { (order), (type), (function) }       \
+#define DSHANG_EXPLAINER(order, type, function)                 \
+  static const ::dshang::detect::Registration kRegistration {   \
+    ::dshang::detect::Explainer { (order), (type), (function) } \
   }
-#define DSHANG_DETECTOR(order, type, function)                        \
-  static const ::dshang::detect::Registration kRegistration {         \
-    ::dshang::detect::Detector { (order), (type), (function) }        \
+#define DSHANG_DETECTOR(order, type, function)                 \
+  static const ::dshang::detect::Registration kRegistration {  \
+    ::dshang::detect::Detector { (order), (type), (function) } \
   }

@@ -14,7 +14,8 @@ bool is_unfinished(const JobView& view, const job::CommView& comm) {
   return std::any_of(view.ranks.begin(), view.ranks.end(), [&](const job::RankView& rank) {
     const auto& comms = rank.records().comms;
     return std::any_of(comms.begin(), comms.end(), [&](const job::Comm& one) {
-      return one.id == comm.id && (one.state == flight::CommState::kCreating || one.state == flight::CommState::kFailed);
+      return one.id == comm.id &&
+             (one.state == flight::CommState::kCreating || one.state == flight::CommState::kFailed);
     });
   });
 }
@@ -23,8 +24,9 @@ std::vector<std::string> not_checked(const JobView& view) {
   std::vector<std::string> lines;
   for (const job::CommView& comm : view.comms) {
     if (comm.complete() || comm.size <= 0 || is_unfinished(view, comm)) continue;
-    lines.push_back("communicator " + comm.name + ": heard from " + std::to_string(comm.members.size()) + " of its " +
-                    std::to_string(comm.size) + " ranks; nothing rests on the absence of the others");
+    lines.push_back("communicator " + comm.name + ": heard from " + std::to_string(comm.members.size()) +
+                    " of its " + std::to_string(comm.size) +
+                    " ranks; nothing rests on the absence of the others");
   }
   auto heard = static_cast<std::int32_t>(view.ranks.size());
   if (view.world_size > heard && heard > 0) {
@@ -34,16 +36,22 @@ std::vector<std::string> not_checked(const JobView& view) {
   for (const job::RankView& rank : view.ranks) {
     const job::RankRecords& records = rank.records();
     std::string name = "rank " + std::to_string(rank.rank) + ": ";
-    if (records.dropped_sites) lines.push_back(name + std::to_string(records.dropped_sites) + " call sites were dropped (table full)");
-    if (records.dropped_strings) lines.push_back(name + std::to_string(records.dropped_strings) + " names were dropped (table full)");
-    if (records.dropped_comms) lines.push_back(name + std::to_string(records.dropped_comms) + " communicators were dropped (table full)");
-    if (records.dropped_threads) lines.push_back(name + std::to_string(records.dropped_threads) + " threads were dropped (table full)");
+    if (records.dropped_sites)
+      lines.push_back(name + std::to_string(records.dropped_sites) + " call sites were dropped (table full)");
+    if (records.dropped_strings)
+      lines.push_back(name + std::to_string(records.dropped_strings) + " names were dropped (table full)");
+    if (records.dropped_comms)
+      lines.push_back(name + std::to_string(records.dropped_comms) +
+                      " communicators were dropped (table full)");
+    if (records.dropped_threads)
+      lines.push_back(name + std::to_string(records.dropped_threads) + " threads were dropped (table full)");
     if (records.python == 2) lines.push_back(name + "Python call sites are off");
   }
   return lines;
 }
 
-// An allocation that failed on a suspect just before it parted from the others is the cause (DESIGN.md section 8, point 6).
+// An allocation that failed on a suspect just before it parted from the others is the cause (DESIGN.md
+// section 8, point 6).
 void link_causes(std::vector<Finding>& findings) {
   constexpr double kJustBefore = 60;  // seconds
   for (std::size_t cause = 0; cause < findings.size(); ++cause) {
@@ -52,17 +60,20 @@ void link_causes(std::vector<Finding>& findings) {
       Finding& f = findings[i];
       bool same_rank = std::count(f.suspects.begin(), f.suspects.end(), findings[cause].suspects[0]) > 0;
       double after = f.at - findings[cause].at;
-      if (i != cause && same_rank && !f.consequence_of && f.severity == Severity::kHang && after >= -1 && after <= kJustBefore) {
+      if (i != cause && same_rank && !f.consequence_of && f.severity == Severity::kHang && after >= -1 &&
+          after <= kJustBefore) {
         f.consequence_of = cause;
       }
     }
   }
 }
 
-// A rank that ended is why it is missing in the creation of a communicator, or as the partner of a send or receive.
+// A rank that ended is why it is missing in the creation of a communicator, or as the partner of a send or
+// receive.
 void link_endings(std::vector<Finding>& findings) {
   for (std::size_t i = 0; i < findings.size(); ++i) {
-    bool missed = findings[i].type == "comm-init-stall" && findings[i].certainty == Certainty::kJudged;  // else it had failed
+    bool missed = findings[i].type == "comm-init-stall" &&
+                  findings[i].certainty == Certainty::kJudged;  // else it had failed
     bool may_follow = missed || findings[i].type == "p2p-unmatched";
     for (std::size_t cause = 0; cause < findings.size() && may_follow; ++cause) {
       bool ended = findings[cause].type == "rank-dead" || findings[cause].type == "early-return";
@@ -94,7 +105,8 @@ job::Analysis analyse(const job::Job& job) {
   JobView view = job::make_view(job);
   Work work{view, {}, {}, {}, {}};
   for (const job::CommView& comm : view.comms) {
-    if (std::optional<Divergence> d = job::find_divergence(view, comm)) work.divergences.push_back(std::move(*d));
+    if (std::optional<Divergence> d = job::find_divergence(view, comm))
+      work.divergences.push_back(std::move(*d));
   }
   std::stable_sort(work.divergences.begin(), work.divergences.end(),
                    [](const Divergence& a, const Divergence& b) { return a.since_ns < b.since_ns; });

@@ -1,5 +1,5 @@
-// Runs every registered detector over a job.  Pure: the same job (records, journal, parameters) gives the same
-// analysis.  Costs a walk over all records: call it when Trigger says so, not at every poll.
+// Runs every registered detector over a job.  Pure: the same job (records, journal, parameters) gives the
+// same analysis.  Costs a walk over all records: call it when Trigger says so, not at every poll.
 #pragma once
 
 #include "core/job/job.h"

@@ -43,17 +43,23 @@ Finding make_finding(const JobView& view, const Stall& stall) {
   f.waiting = stall.waiting;
   f.call = stall.call;
   f.at = view.seconds(stall.since_ns);
-  f.summary = wait_text(stall.waiting) + " in call " + std::to_string(stall.call) + " of " + stall.comm->name + " for " +
-              seconds_text(view.ago(stall.since_ns)) + "; what was recorded does not say why";
+  f.summary = wait_text(stall.waiting) + " in call " + std::to_string(stall.call) + " of " +
+              stall.comm->name + " for " + seconds_text(view.ago(stall.since_ns)) +
+              "; what was recorded does not say why";
   f.evidence = {threshold_text(view)};
-  f.fix = {"Look at the stacks of all ranks, and at the GPUs and links of the ranks that wait (`nvidia-smi`, `NCCL_DEBUG=INFO`).",
-           "If it is repeatable, run it once more with markers (`dshang.h`) or the probe, so that purposes are recorded."};
+  f.fix = {
+      "Look at the stacks of all ranks, and at the GPUs and links of the ranks that wait (`nvidia-smi`, "
+      "`NCCL_DEBUG=INFO`).",
+      "If it is repeatable, run it once more with markers (`dshang.h`) or the probe, so that purposes are "
+      "recorded."};
   return f;
 }
 
 void run(Work& work) {
   const JobView& view = work.view;
-  if (std::any_of(work.findings.begin(), work.findings.end(), [](const Finding& f) { return f.severity >= Severity::kError; })) return;
+  if (std::any_of(work.findings.begin(), work.findings.end(),
+                  [](const Finding& f) { return f.severity >= Severity::kError; }))
+    return;
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
     const Divergence& d = work.divergences[i];
     if (work.explained[i] || d.visible.kind != job::Visible::Kind::kMissing) continue;

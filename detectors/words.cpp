@@ -34,12 +34,18 @@ std::string token_text(const JobView& view, const Token& token) {
   const job::Names& names = view.names();
   switch (token.kind) {
     case Token::Kind::kStep:
-      return "the next step" + (token.visit->step == job::kNoStep ? "" : " (step " + std::to_string(token.visit->step) + ")");
-    case Token::Kind::kPhase: return names.text(token.phase);
-    case Token::Kind::kModule: return "module " + names.text(token.module) + (token.phase ? " in " + names.text(token.phase) : "");
-    case Token::Kind::kLoopEnd: return "the end of its data";
-    case Token::Kind::kTeardown: return "its teardown";
-    case Token::Kind::kCall: break;
+      return "the next step" +
+             (token.visit->step == job::kNoStep ? "" : " (step " + std::to_string(token.visit->step) + ")");
+    case Token::Kind::kPhase:
+      return names.text(token.phase);
+    case Token::Kind::kModule:
+      return "module " + names.text(token.module) + (token.phase ? " in " + names.text(token.phase) : "");
+    case Token::Kind::kLoopEnd:
+      return "the end of its data";
+    case Token::Kind::kTeardown:
+      return "its teardown";
+    case Token::Kind::kCall:
+      break;
   }
   std::string text = token.phase ? "a call in " + names.text(token.phase) : std::string("a call");
   return token.module ? text + " of module " + names.text(token.module) : text;
@@ -66,7 +72,8 @@ std::string modules_text(const JobView& view, const job::Tokens& tokens) {
     const std::string& name = view.names().text(token.module);
     if (name.empty()) continue;
     bool inside = std::any_of(names.begin(), names.end(), [&](const std::string& outer) {
-      return name == outer || (name.size() > outer.size() && name.compare(0, outer.size() + 1, outer + ".") == 0);
+      return name == outer ||
+             (name.size() > outer.size() && name.compare(0, outer.size() + 1, outer + ".") == 0);
     });
     if (!inside) names.push_back(name);
   }
@@ -76,9 +83,13 @@ std::string modules_text(const JobView& view, const job::Tokens& tokens) {
   return text;
 }
 
-std::string place_text(const JobView& view, const Token& token) { return view.names().place_text(token.place); }
+std::string place_text(const JobView& view, const Token& token) {
+  return view.names().place_text(token.place);
+}
 
-std::string wait_text(const std::vector<Rank>& ranks) { return job::ranks_text(ranks) + (ranks.size() == 1 ? " waits" : " wait"); }
+std::string wait_text(const std::vector<Rank>& ranks) {
+  return job::ranks_text(ranks) + (ranks.size() == 1 ? " waits" : " wait");
+}
 
 std::string step_text(const Divergence& d) { return d.step ? " in step " + std::to_string(*d.step) : ""; }
 
@@ -88,7 +99,8 @@ std::string bytes_text(std::uint64_t bytes) {
   double value = static_cast<double>(bytes);
   std::size_t unit = 0;
   while (value >= 1024 && unit + 1 < std::size(kUnits)) value /= 1024, ++unit;
-  return value == std::floor(value) ? format("%.0f %s", value, kUnits[unit]) : format("%.1f %s", value, kUnits[unit]);
+  return value == std::floor(value) ? format("%.0f %s", value, kUnits[unit])
+                                    : format("%.1f %s", value, kUnits[unit]);
 }
 
 std::string seconds_text(double seconds) {
@@ -100,7 +112,8 @@ std::string seconds_text(double seconds) {
 std::string threshold_text(const JobView& view) {
   std::string text = "judged by the stall threshold of " + seconds_text(view.stall_after());
   bool widened = view.stall_after() > view.params().stall_after;
-  return text + (widened ? " (three times the median step; DSHANG_STALL_AFTER is " + seconds_text(view.params().stall_after) + ")"
+  return text + (widened ? " (three times the median step; DSHANG_STALL_AFTER is " +
+                               seconds_text(view.params().stall_after) + ")"
                          : std::string(" (DSHANG_STALL_AFTER)"));
 }
 
@@ -121,19 +134,25 @@ std::string told_text(const Divergence& d) {
   return d.suspects.empty() ? job::ranks_text({d.told_of}) : job::ranks_text(d.suspects);
 }
 
-std::string others_text(const Divergence& d) { return d.suspects.empty() ? job::ranks_text({d.witness}) : others(d); }
+std::string others_text(const Divergence& d) {
+  return d.suspects.empty() ? job::ranks_text({d.witness}) : others(d);
+}
 
 std::string times_text(std::size_t n) { return std::to_string(n) + (n == 1 ? " time" : " times"); }
 
 std::string ordinal_text(std::size_t n) {
   bool teen = n % 100 >= 11 && n % 100 <= 13;
-  const char* ending = teen || n % 10 > 3 || n % 10 == 0 ? "th" : n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : "rd";
+  const char* ending = teen || n % 10 > 3 || n % 10 == 0 ? "th"
+                       : n % 10 == 1                     ? "st"
+                       : n % 10 == 2                     ? "nd"
+                                                         : "rd";
   return std::to_string(n) + ending;
 }
 
 std::string went_on(const JobView& view, const Divergence& d) {
   if (d.story.next.empty() || d.story.kind == Story::Kind::kExchange) return {};
-  bool nothing_known = !d.story.expected.empty() && place_text(view, d.story.next[0]).empty() && place_text(view, d.story.expected[0]).empty() &&
+  bool nothing_known = !d.story.expected.empty() && place_text(view, d.story.next[0]).empty() &&
+                       place_text(view, d.story.expected[0]).empty() &&
                        token_text(view, d.story.next[0]) == token_text(view, d.story.expected[0]);
   if (nothing_known) return {};
   std::string text = who(d) + " went on with " + token_text(view, d.story.next[0]);
@@ -148,25 +167,31 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   std::vector<std::string> lines;
   const bool arguments = d.visible.kind == job::Visible::Kind::kArguments;
   // Where all have made the call, the headline says it.
-  std::string first = arguments ? "arguments first differ at " + call_at(d) : wait_text(d.waiting) + " in " + call_at(d);
-  if (!d.missing.empty()) first += "; " + job::ranks_text(d.missing) + (d.missing.size() == 1 ? " has" : " have") + " not made it (last call " +
-                                   std::to_string(d.visible.call - 1) + ")";
+  std::string first =
+      arguments ? "arguments first differ at " + call_at(d) : wait_text(d.waiting) + " in " + call_at(d);
+  if (!d.missing.empty())
+    first += "; " + job::ranks_text(d.missing) + (d.missing.size() == 1 ? " has" : " have") +
+             " not made it (last call " + std::to_string(d.visible.call - 1) + ")";
   if (!arguments || !d.missing.empty()) lines.push_back(first);
   for (const job::Side& side : d.sides) lines.push_back(side_text(side));
   if (std::string text = went_on(view, d); !text.empty()) lines.push_back(text);
   if (d.by_own_history) {
-    lines.push_back("no side is in the majority: " + job::ranks_text(d.suspects) + (d.suspects.size() == 1 ? " departs" : " depart") +
+    lines.push_back("no side is in the majority: " + job::ranks_text(d.suspects) +
+                    (d.suspects.size() == 1 ? " departs" : " depart") +
                     " from what it did in its own earlier steps, the others do not");
   }
   if (d.origin && *d.origin < d.visible.call) {
     job::Seq last = d.visible.call - 1;
     bool one = *d.origin == last;
     lines.push_back("the purposes part at call " + std::to_string(*d.origin) + ": " +
-                    (one ? "it" : "calls " + std::to_string(*d.origin) + " to " + std::to_string(last)) + " had equal arguments and " +
-                    (one ? "was" : "were") + " paired for different purposes; what " + (one ? "it" : "they") + " moved is wrong");
+                    (one ? "it" : "calls " + std::to_string(*d.origin) + " to " + std::to_string(last)) +
+                    " had equal arguments and " + (one ? "was" : "were") +
+                    " paired for different purposes; what " + (one ? "it" : "they") + " moved is wrong");
   } else if (d.ambiguous_from) {
-    lines.push_back("calls " + std::to_string(d.ambiguous_from) + " to " + std::to_string(d.visible.call - 1) +
-                    " have equal arguments, and " + (d.origin_proven ? "what is known of their call sites and modules does not tell" : "without call sites or module visits it cannot be told") +
+    lines.push_back("calls " + std::to_string(d.ambiguous_from) + " to " +
+                    std::to_string(d.visible.call - 1) + " have equal arguments, and " +
+                    (d.origin_proven ? "what is known of their call sites and modules does not tell"
+                                     : "without call sites or module visits it cannot be told") +
                     " whether they were meant for each other, so their data may be wrong");
   }
   return lines;
@@ -177,7 +202,8 @@ Finding finding_of(const JobView& view, const Divergence& d, const char* type, E
   Finding finding;
   finding.type = type;
   finding.severity = Severity::kHang;
-  finding.certainty = d.visible.kind == job::Visible::Kind::kArguments ? Certainty::kProven : Certainty::kJudged;
+  finding.certainty =
+      d.visible.kind == job::Visible::Kind::kArguments ? Certainty::kProven : Certainty::kJudged;
   finding.class_certainty = explanation.class_certainty;
   finding.summary = std::move(explanation.summary);
   finding.suspects = d.suspects;
@@ -236,7 +262,8 @@ std::uint64_t idle_since(const JobView& view, const job::RankView& rank) {
 bool between_steps(const Divergence& d) {
   if (d.story.next.empty() || d.story.expected.empty()) return false;
   const job::Call *mine = d.story.next[0].call, *theirs = d.story.expected[0].call;
-  if (!mine || !theirs || mine->phase || mine->step == job::kNoStep || theirs->step == job::kNoStep) return false;
+  if (!mine || !theirs || mine->phase || mine->step == job::kNoStep || theirs->step == job::kNoStep)
+    return false;
   return theirs->step > mine->step;
 }
 
@@ -249,7 +276,8 @@ bool from_new_lines(const JobView& view, const Divergence& d) {
   bool known = false;
   for (std::uint64_t n = calls.first(); n < calls.end() && !known && expected && expected->site; ++n) {
     if (&calls.at(n) == expected) break;
-    known = calls.at(n).site && view.names().place_of(calls.at(n).site) == view.names().place_of(expected->site);
+    known =
+        calls.at(n).site && view.names().place_of(calls.at(n).site) == view.names().place_of(expected->site);
   }
   if (!known) return false;
   for (const Token& token : d.story.added) {
@@ -283,7 +311,8 @@ bool named_for_side(const JobView& view, const Token& token) {
   Token bare;
   bare.call = token.call;
   std::vector<std::string> names = names_on_the_way(view, {bare});
-  return std::any_of(names.begin(), names.end(), [](const std::string& name) { return job::is_side_phase(name); });
+  return std::any_of(names.begin(), names.end(),
+                     [](const std::string& name) { return job::is_side_phase(name); });
 }
 
 bool has_modules(const job::Tokens& tokens) {
@@ -291,7 +320,8 @@ bool has_modules(const job::Tokens& tokens) {
 }
 
 bool in_phase(const JobView& view, const job::Tokens& tokens, bool (*is_phase)(std::string_view)) {
-  return std::any_of(tokens.begin(), tokens.end(), [&](const Token& t) { return is_phase(view.names().text(t.phase)); });
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&](const Token& t) { return is_phase(view.names().text(t.phase)); });
 }
 
 }  // namespace dshang::detect

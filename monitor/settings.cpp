@@ -41,7 +41,8 @@ std::vector<std::string> analysis_parameters() {
   if (value.is_percent) {
     std::snprintf(headroom, sizeof headroom, "DSHANG_MEMORY_HEADROOM=%g%%", value.percent);
   } else {
-    std::snprintf(headroom, sizeof headroom, "DSHANG_MEMORY_HEADROOM=%llu", static_cast<unsigned long long>(value.bytes));
+    std::snprintf(headroom, sizeof headroom, "DSHANG_MEMORY_HEADROOM=%llu",
+                  static_cast<unsigned long long>(value.bytes));
   }
   return {std::string("DSHANG_SITE_SKIP=") + param_SITE_SKIP.value(), stall_after, headroom};
 }

@@ -6,8 +6,8 @@
 
 namespace dshang::monitor {
 
-// `library`: path of libdshang.so, whose parameters are known names too.  Where they cannot be read ("", or no such
-// file), no name is called unknown.
+// `library`: path of libdshang.so, whose parameters are known names too.  Where they cannot be read ("", or
+// no such file), no name is called unknown.
 std::vector<std::string> environment_warnings(const std::string& library);
 
 // All parameters of program and library, as `dshang --params` prints them.

@@ -6,10 +6,14 @@ namespace dshang::job {
 
 const char* text_of(Severity severity) {
   switch (severity) {
-    case Severity::kInfo: return "info";
-    case Severity::kWarning: return "warning";
-    case Severity::kError: return "error";
-    case Severity::kHang: break;
+    case Severity::kInfo:
+      return "info";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      return "error";
+    case Severity::kHang:
+      break;
   }
   return "hang";
 }

@@ -43,7 +43,8 @@ struct Finding {
   double found = 0;                           // and when it was found; filled by FindingHistory
 };
 
-// The cause first: severity, then causes before consequences, then time; what has ended is as important as an info.
+// The cause first: severity, then causes before consequences, then time; what has ended is as important as an
+// info.
 void put_in_order(std::vector<Finding>& findings);
 
 }  // namespace dshang::job

@@ -1,4 +1,5 @@
-// Everything known of one job on one node (or, later, of all nodes): records of the rank processes and the journal.
+// Everything known of one job on one node (or, later, of all nodes): records of the rank processes and the
+// journal.
 //
 // Threads: one at a time.
 #pragma once
@@ -20,7 +21,7 @@ struct Process {
 struct Job {
   Names names;
   Params params;
-  Journal journal;  // `processes` stays empty here: each Process has its own
+  Journal journal;                                  // `processes` stays empty here: each Process has its own
   std::vector<std::unique_ptr<Process>> processes;  // in the order of attaching
 };
 

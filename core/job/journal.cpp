@@ -15,7 +15,9 @@ Json key_of(const ProcessJournal& process) {
 }
 
 // Paths, host names and settings may be no valid UTF-8: that must not cost the line.
-std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"; }
+std::string line_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 template <typename T>
 void put(Json& json, const char* key, const std::optional<T>& value) {
@@ -30,9 +32,12 @@ std::optional<T> get(const Json& json, const char* key) {
 
 const char* text_of(EndingKnown known) {
   switch (known) {
-    case EndingKnown::kRecord: return "record";
-    case EndingKnown::kStatus: return "status";
-    case EndingKnown::kNo: break;
+    case EndingKnown::kRecord:
+      return "record";
+    case EndingKnown::kStatus:
+      return "status";
+    case EndingKnown::kNo:
+      break;
   }
   return "no";
 }
@@ -113,8 +118,12 @@ void read_line(Journal& journal, const Json& json) {
 }  // namespace
 
 std::string line_of_start(const Journal& journal) {
-  return line_of(Json{{"news", "start"},      {"start_ns", journal.start_ns}, {"start_real_ns", journal.start_real_ns},
-                      {"host", journal.host}, {"dir", journal.dir},           {"attempt", journal.attempt},
+  return line_of(Json{{"news", "start"},
+                      {"start_ns", journal.start_ns},
+                      {"start_real_ns", journal.start_real_ns},
+                      {"host", journal.host},
+                      {"dir", journal.dir},
+                      {"attempt", journal.attempt},
                       {"parameters", journal.parameters}});
 }
 

@@ -19,8 +19,8 @@ bool has_communicator(const RankRecords& records) {
                      [](const Comm& comm) { return comm.state != CommState::kCreating && comm.id != 0; });
 }
 
-// Of two processes that claim a rank, the one with communicators has it; of two such, the one that woke first (a
-// helper that inherited the environment wakes later).
+// Of two processes that claim a rank, the one with communicators has it; of two such, the one that woke first
+// (a helper that inherited the environment wakes later).
 bool better_claim(const Process& a, const Process& b) {
   bool a_has = has_communicator(a.records), b_has = has_communicator(b.records);
   if (a_has != b_has) return a_has;
@@ -58,7 +58,8 @@ void collect_calls(const RankView& rank, std::vector<Member*>& by_comm) {
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
     const Call& call = calls.at(n);
     if (call.torn || call.number == 0 || (call.flags & flight::kCallFailed)) continue;
-    if (call.op >= rank.records().ops.size() || !(rank.records().ops[call.op].traits & flight::kOpCollective)) continue;
+    if (call.op >= rank.records().ops.size() || !(rank.records().ops[call.op].traits & flight::kOpCollective))
+      continue;
     if (call.comm >= by_comm.size() || !by_comm[call.comm]) continue;
     Member& member = *by_comm[call.comm];
     if (!member.calls.empty() && call.number != member.last() + 1) member.calls.clear();
@@ -67,7 +68,8 @@ void collect_calls(const RankView& rank, std::vector<Member*>& by_comm) {
   }
 }
 
-std::string name_of_comm(const JobView& view, const Comm& comm, const std::map<std::uint64_t, std::string>& names,
+std::string name_of_comm(const JobView& view, const Comm& comm,
+                         const std::map<std::uint64_t, std::string>& names,
                          std::map<std::string, int>& used) {
   std::string name;
   auto parent = names.find(comm.parent);
@@ -137,7 +139,8 @@ void fill_calls(JobView& view) {
 double median_step_of(const RankRecords& records) {
   constexpr std::size_t kStepsLookedAt = 32;
   std::vector<std::uint64_t> times;
-  for (std::uint64_t n = records.visits.end(); n-- > records.visits.first() && times.size() < kStepsLookedAt;) {
+  for (std::uint64_t n = records.visits.end();
+       n-- > records.visits.first() && times.size() < kStepsLookedAt;) {
     const Visit& visit = records.visits.at(n);
     if (!visit.torn && visit.kind == flight::VisitKind::kStep) times.push_back(visit.time_ns);
   }
@@ -160,7 +163,8 @@ JobView make_view(const Job& job) {
   choose_ranks(job, view);
   arrange_comms(view);
   fill_calls(view);
-  for (const RankView& rank : view.ranks) view.median_step = std::max(view.median_step, median_step_of(rank.records()));
+  for (const RankView& rank : view.ranks)
+    view.median_step = std::max(view.median_step, median_step_of(rank.records()));
   return view;
 }
 
@@ -191,12 +195,14 @@ double JobView::ago(std::uint64_t ns) const {
 }
 
 const RankView* JobView::by_rank(Rank rank) const {
-  auto at = std::lower_bound(ranks.begin(), ranks.end(), rank, [](const RankView& r, Rank n) { return r.rank < n; });
+  auto at = std::lower_bound(ranks.begin(), ranks.end(), rank,
+                             [](const RankView& r, Rank n) { return r.rank < n; });
   return at != ranks.end() && at->rank == rank ? &*at : nullptr;
 }
 
 const CommView* JobView::by_id(std::uint64_t comm_id) const {
-  auto at = std::find_if(comms.begin(), comms.end(), [&](const CommView& comm) { return comm.id == comm_id; });
+  auto at =
+      std::find_if(comms.begin(), comms.end(), [&](const CommView& comm) { return comm.id == comm_id; });
   return at != comms.end() ? &*at : nullptr;
 }
 
@@ -218,9 +224,10 @@ bool JobView::knows_purposes(const RankView& rank) const {
 std::uint64_t signature(const RankView& rank, const Call& call) {
   const auto& ops = rank.records().ops;
   std::uint32_t traits = call.op < ops.size() ? ops[call.op].traits : 0;
-  std::uint64_t hash = call.op < ops.size()
-                           ? flight::fnv1a(ops[call.op].name, strnlen(ops[call.op].name, sizeof ops[call.op].name))
-                           : call.op;
+  std::uint64_t hash =
+      call.op < ops.size()
+          ? flight::fnv1a(ops[call.op].name, strnlen(ops[call.op].name, sizeof ops[call.op].name))
+          : call.op;
   hash = flight::mix(hash, call.count);
   hash = flight::mix(hash, static_cast<std::uint64_t>(call.dtype));
   if (traits & flight::kOpReduces) hash = flight::mix(hash, 1 + static_cast<std::uint64_t>(call.reduce_op));
@@ -269,7 +276,7 @@ std::string ranks_text(const std::vector<Rank>& ranks) {
 }
 
 const char* text_of(flight::DType dtype) {
-  static constexpr const char* kNames[] = {nullptr, "i8",  "u8",  "i32",    "u32",    "i64",     "u64",
+  static constexpr const char* kNames[] = {nullptr, "i8",   "u8",  "i32", "u32",    "i64",    "u64",
                                            "f16",   "bf16", "f32", "f64", "f8e4m3", "f8e5m2", nullptr};
   auto at = static_cast<std::size_t>(dtype);
   return at < std::size(kNames) ? kNames[at] : nullptr;

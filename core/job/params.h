@@ -8,15 +8,17 @@
 namespace dshang::job {
 
 struct Params {
-  double stall_after = 30;       // seconds without progress after which a judged finding may be made
-  bool python_stacks = true;     // call sites were recorded
+  double stall_after = 30;    // seconds without progress after which a judged finding may be made
+  bool python_stacks = true;  // call sites were recorded
   bool probe = true;
   bool memory_headroom_is_percent = true;
-  double memory_headroom = 5;    // percent of the device, or bytes, that a step should leave
-  double settle = 0.35;          // seconds without a new record after which a difference is explained
+  double memory_headroom = 5;  // percent of the device, or bytes, that a step should leave
+  double settle = 0.35;        // seconds without a new record after which a difference is explained
 
   std::uint64_t memory_headroom_of(std::uint64_t device_bytes) const {
-    return static_cast<std::uint64_t>(memory_headroom_is_percent ? memory_headroom / 100 * static_cast<double>(device_bytes) : memory_headroom);
+    return static_cast<std::uint64_t>(memory_headroom_is_percent
+                                          ? memory_headroom / 100 * static_cast<double>(device_bytes)
+                                          : memory_headroom);
   }
 };
 

@@ -1,6 +1,7 @@
-// What one rank process recorded, decoded: the plain form of a flight memory (core/flight/format.h), with names
-// interned job-wide.  Filled by load.h (from flight memory, live or from a file) and by parse.h (from the readable
-// text that `dshang report --dump` prints); nothing else in the program looks at raw flight memory.
+// What one rank process recorded, decoded: the plain form of a flight memory (core/flight/format.h), with
+// names interned job-wide.  Filled by load.h (from flight memory, live or from a file) and by parse.h (from
+// the readable text that `dshang report --dump` prints); nothing else in the program looks at raw flight
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -52,25 +53,25 @@ class Window {
 };
 
 struct Call {
-  std::uint64_t number = 0;   // as in flight::CallRecord
+  std::uint64_t number = 0;  // as in flight::CallRecord
   std::uint64_t count = 0;
   std::uint64_t stream = 0;
   std::uint64_t enter_ns = 0, return_ns = 0, started_ns = 0, done_ns = 0;
   std::uint64_t visits_before = 0;
   std::uint64_t params = 0;
   std::int64_t step = kNoStep;
-  std::uint32_t comm = 0;     // index into RankRecords::comms
+  std::uint32_t comm = 0;  // index into RankRecords::comms
   std::uint32_t group = 0;
   std::uint32_t thread = 0;
   SiteId site = 0;
   NameId module = 0, phase = 0;
   std::int32_t root_or_peer = -1;
-  std::uint8_t op = 0;        // index into RankRecords::ops
+  std::uint8_t op = 0;  // index into RankRecords::ops
   flight::DType dtype = flight::DType::kNone;
   flight::ReduceOp reduce_op = flight::ReduceOp::kNone;
-  std::uint32_t flags = 0;    // flight::CallFlags
+  std::uint32_t flags = 0;  // flight::CallFlags
   std::uint32_t result = 0;
-  bool torn = false;          // overwritten while it was read: only its number in the ring is known
+  bool torn = false;  // overwritten while it was read: only its number in the ring is known
 };
 
 struct Visit {
@@ -108,7 +109,8 @@ struct MemoryStep {
 };
 
 struct AllocFailure {
-  std::uint64_t time_ns = 0, size = 0, free = flight::kUnknownBytes, total = flight::kUnknownBytes, live_device = 0;
+  std::uint64_t time_ns = 0, size = 0, free = flight::kUnknownBytes, total = flight::kUnknownBytes,
+                live_device = 0;
   std::int64_t step = kNoStep;
   NameId phase = 0, module = 0;
   SiteId site = 0;
@@ -148,7 +150,8 @@ struct RankRecords {
   // Identity (flight::Header).
   std::int32_t pid = 0, rank = -1, local_rank = -1, world_size = 0, restart_count = 0;
   bool provisional = true;
-  std::uint64_t pid_start_ticks = 0, job = 0, net_namespace = 0, pid_namespace = 0, start_ns = 0, start_real_ns = 0;
+  std::uint64_t pid_start_ticks = 0, job = 0, net_namespace = 0, pid_namespace = 0, start_ns = 0,
+                start_real_ns = 0;
   std::string host;
 
   std::vector<flight::OpInfo> ops;

@@ -17,24 +17,35 @@ std::string iso_8601(std::uint64_t real_ns) {
   return text;
 }
 
-// The same trouble told again: an explanation may grow (class, positions) as more is recorded.
+bool grew_from(const std::vector<Rank>& before, const std::vector<Rank>& now) {
+  return !before.empty() && std::all_of(before.begin(), before.end(), [&](Rank rank) {
+    return std::count(now.begin(), now.end(), rank) > 0;
+  });
+}
+
+// `b` is the same trouble told again: an explanation may grow (class, positions, suspects) as more is
+// recorded.
 bool same_trouble(const Finding& a, const Finding& b) {
-  if (a.type == b.type && a.suspects == b.suspects && a.comm == b.comm) return true;
+  if (a.type == b.type && a.comm == b.comm && (a.suspects == b.suspects || grew_from(a.suspects, b.suspects)))
+    return true;
   bool both_hang = a.severity == Severity::kHang && b.severity == Severity::kHang;
   return both_hang && a.comm && a.comm == b.comm && a.call == b.call;
 }
 
 bool is_told_differently(const Finding& a, const Finding& b) {
-  return a.type != b.type || a.severity != b.severity || a.suspects != b.suspects || a.call != b.call || a.origin != b.origin;
+  return a.type != b.type || a.severity != b.severity || a.suspects != b.suspects || a.call != b.call ||
+         a.origin != b.origin;
 }
 
 // The ranks it speaks of have ended since: what they waited for cannot be seen any more, and did not come.
 bool is_frozen(const Job& job, const Finding& f) {
   auto concerned = [&](Rank rank) {
-    return std::count(f.suspects.begin(), f.suspects.end(), rank) || std::count(f.waiting.begin(), f.waiting.end(), rank);
+    return std::count(f.suspects.begin(), f.suspects.end(), rank) ||
+           std::count(f.waiting.begin(), f.waiting.end(), rank);
   };
   return std::any_of(job.processes.begin(), job.processes.end(), [&](const auto& process) {
-    Rank rank = process->records.world_rank ? static_cast<Rank>(process->records.world_rank) - 1 : process->records.rank;
+    Rank rank = process->records.world_rank ? static_cast<Rank>(process->records.world_rank) - 1
+                                            : process->records.rank;
     return process->journal.death && concerned(rank);
   });
 }
@@ -51,7 +62,8 @@ bool was_wrong_before(const std::vector<Finding>& known) {
 }
 
 void forget_interrupted(std::vector<Finding>& findings) {
-  auto at = std::find_if(findings.begin(), findings.end(), [](const Finding& f) { return f.type == "interrupted"; });
+  auto at = std::find_if(findings.begin(), findings.end(),
+                         [](const Finding& f) { return f.type == "interrupted"; });
   if (at == findings.end()) return;
   auto index = static_cast<std::size_t>(at - findings.begin());
   findings.erase(at);
@@ -64,19 +76,25 @@ void forget_interrupted(std::vector<Finding>& findings) {
 // Endings after a first finding are its consequences: the ranks were ended because they hung.
 void link_later_endings(const Job& job, const std::vector<Finding>& known, std::vector<Finding>& current) {
   auto named = [](const Finding& f, Rank rank) {
-    return std::count(f.suspects.begin(), f.suspects.end(), rank) || std::count(f.waiting.begin(), f.waiting.end(), rank);
+    return std::count(f.suspects.begin(), f.suspects.end(), rank) ||
+           std::count(f.waiting.begin(), f.waiting.end(), rank);
   };
   for (Finding& f : current) {
     bool is_ending = f.type == "rank-dead" || f.type == "early-return" || f.type == "unknown-hang";
-    auto before = std::find_if(known.begin(), known.end(), [&](const Finding& old) { return same_trouble(old, f); });
+    auto before =
+        std::find_if(known.begin(), known.end(), [&](const Finding& old) { return same_trouble(old, f); });
     bool was_first = before != known.end() && !before->consequence_of;
     if (!is_ending || f.consequence_of || was_first || !is_frozen(job, f)) continue;
     for (std::size_t cause = 0; cause < current.size() && !f.consequence_of; ++cause) {
       const Finding& old = current[cause];
-      bool was_known = std::any_of(known.begin(), known.end(), [&](const Finding& one) { return same_trouble(one, old); });
-      if (&old == &f || !was_known || old.resolved || old.severity != Severity::kHang || old.consequence_of || old.at >= f.at) continue;
+      bool was_known =
+          std::any_of(known.begin(), known.end(), [&](const Finding& one) { return same_trouble(one, old); });
+      if (&old == &f || !was_known || old.resolved || old.severity != Severity::kHang || old.consequence_of ||
+          old.at >= f.at)
+        continue;
       const std::vector<Rank>& ranks = f.suspects.empty() ? f.waiting : f.suspects;
-      if (std::all_of(ranks.begin(), ranks.end(), [&](Rank rank) { return named(old, rank); })) f.consequence_of = cause;
+      if (std::all_of(ranks.begin(), ranks.end(), [&](Rank rank) { return named(old, rank); }))
+        f.consequence_of = cause;
     }
   }
 }
@@ -85,11 +103,14 @@ void link_later_endings(const Job& job, const std::vector<Finding>& known, std::
 
 Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news) {
   *has_news = false;
-  double now = job.journal.now_ns > job.journal.start_ns ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9 : 0;
+  double now = job.journal.now_ns > job.journal.start_ns
+                   ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9
+                   : 0;
   std::vector<Finding> current = std::move(analysis.findings);
   if (was_wrong_before(known_)) forget_interrupted(current);
   for (const Finding& old : known_) {
-    auto again = std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
+    auto again =
+        std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
     if (again != current.end()) {
       again->at = std::min(again->at, old.at);
       again->found = old.found;
@@ -101,12 +122,14 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     ended.consequence_of.reset();
     if (!ended.resolved) {
       // A proven disagreement does not go away; a judged one that is no longer found has ended.
-      if (ended.certainty == Certainty::kJudged && !is_frozen(job, ended)) ended.resolved = now, *has_news = true;
+      if (ended.certainty == Certainty::kJudged && !is_frozen(job, ended))
+        ended.resolved = now, *has_news = true;
     }
     current.push_back(std::move(ended));
   }
   for (Finding& f : current) {
-    bool is_new = std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
+    bool is_new =
+        std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
     if (!is_new) continue;
     f.found = now;
     if (!f.resolved) *has_news = true;  // what was over when it was found needs no block
@@ -136,8 +159,10 @@ std::string verdict_of(const Report& report) {
     if (!f.resolved) worst = std::max(worst, f.severity);
   }
   if (worst != Severity::kInfo) return text_of(worst);
-  bool unheard = std::any_of(report.not_checked.begin(), report.not_checked.end(),
-                             [](const std::string& line) { return line.find("not heard from") != line.npos || line.find("heard from") != line.npos; });
+  bool unheard =
+      std::any_of(report.not_checked.begin(), report.not_checked.end(), [](const std::string& line) {
+        return line.find("not heard from") != line.npos || line.find("heard from") != line.npos;
+      });
   return unheard ? "undecided" : "healthy";
 }
 

@@ -62,7 +62,11 @@ std::string json_of(const Report& report) {
   for (const Finding& f : report.findings) findings.push_back(json_of(f));
   Json json{{"schema", 1},
             {"dshang", kVersion},
-            {"job", {{"world_size", report.world_size}, {"nodes", report.nodes}, {"dir", report.dir}, {"started", report.started}}},
+            {"job",
+             {{"world_size", report.world_size},
+              {"nodes", report.nodes},
+              {"dir", report.dir},
+              {"started", report.started}}},
             {"verdict", verdict_of(report)},
             {"as_of", milliseconds(report.as_of)},
             {"findings", findings},

@@ -42,7 +42,8 @@ std::vector<std::string> details(const Finding& f) {
   } else if (f.severity == Severity::kHang) {
     lines.push_back("  nobody is singled out: no side is in a clear majority");
   }
-  std::string certainty = "  " + std::string(text_of(f.certainty)) + "; the explanation is " + text_of(f.class_certainty);
+  std::string certainty =
+      "  " + std::string(text_of(f.certainty)) + "; the explanation is " + text_of(f.class_certainty);
   std::string times = "; found at " + seconds(std::max(f.found, f.at)) + " of the job";
   if (f.found - f.at >= kToldApart) times += ", began at " + seconds(f.at);
   lines.push_back(certainty + times);

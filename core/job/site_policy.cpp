@@ -163,7 +163,8 @@ FrameOwner frame_owner(std::string_view file) {
   std::size_t packages = packages_end(parts);
   if (is_own(parts, packages) || is_compiler_cache(parts, file) || is_launcher(parts))
     return FrameOwner::kGlue;
-  if (packages && parts.back() == "typing_extensions.py") return FrameOwner::kGlue;  // its decorators wrap torch
+  if (packages && parts.back() == "typing_extensions.py")
+    return FrameOwner::kGlue;  // its decorators wrap torch
   if (packages) {
     if (packages < parts.size() && is_framework_package(parts, packages)) return FrameOwner::kFramework;
     return FrameOwner::kLibrary;

@@ -14,12 +14,15 @@ namespace dshang::job {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
-constexpr unsigned kPromptComparisons = 60;  // of facts, one a second; later ones come slowly: a job may note much
-constexpr std::size_t kPlacePairs = 4096;           // pairs of places remembered
+constexpr unsigned kPromptComparisons =
+    60;  // of facts, one a second; later ones come slowly: a job may note much
+constexpr std::size_t kPlacePairs = 4096;  // pairs of places remembered
 constexpr std::uint64_t kLastPlacesNs = 512 * kSecond;
-constexpr double kLongestSettle = 3;   // times Params::settle: then the detectors run although records still arrive
-constexpr double kStillSeconds = 1;    // somebody waits, and nothing was recorded of anybody for Params::settle:
-constexpr double kStillUntil = 5;      // looked at once a second, until then
+constexpr double kLongestSettle =
+    3;  // times Params::settle: then the detectors run although records still arrive
+constexpr double kStillSeconds =
+    1;                             // somebody waits, and nothing was recorded of anybody for Params::settle:
+constexpr double kStillUntil = 5;  // looked at once a second, until then
 constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 
 // One communicator: the calls that not all members have made yet.
@@ -29,29 +32,31 @@ struct Front {
     std::int32_t made_by = 0;
   };
   std::int32_t size = 0;
-  Seq completed = 0;              // all members have made calls up to here
-  std::deque<Pending> pending;    // pending[i] is call completed + 1 + i
+  Seq completed = 0;            // all members have made calls up to here
+  std::deque<Pending> pending;  // pending[i] is call completed + 1 + i
   bool differs = false;
 };
 
 struct Cursor {
-  std::uint64_t next = 0;            // ring number of the next call to look at
+  std::uint64_t next = 0;  // ring number of the next call to look at
   std::uint64_t visits = 0, failures = 0, exceptions = 0, facts = 0;
   bool dead = false;
-  std::vector<std::uint64_t> ids;    // of the communicators by index
+  std::vector<std::uint64_t> ids;  // of the communicators by index
 };
 
-// Since when the process is creating a communicator, or has none although it is one of several ranks (asked for only
-// while nobody has one: later it is a helper); 0 = neither.
+// Since when the process is creating a communicator, or has none although it is one of several ranks (asked
+// for only while nobody has one: later it is a helper); 0 = neither.
 std::uint64_t without_communicator_since(const RankRecords& records, bool nobody_has_one) {
   std::uint64_t since = nobody_has_one && records.world_size > 1 ? records.start_ns : 0;
   for (const Comm& comm : records.comms) {
-    if (comm.state == flight::CommState::kCreating && (since == 0 || comm.begin_ns < since)) since = comm.begin_ns;
+    if (comm.state == flight::CommState::kCreating && (since == 0 || comm.begin_ns < since))
+      since = comm.begin_ns;
   }
   return since;
 }
 
-// Nobody waits, and yet nothing is recorded of anybody: they may all wait on the host, which is seen from outside only.
+// Nobody waits, and yet nothing is recorded of anybody: they may all wait on the host, which is seen from
+// outside only.
 bool all_are_still(const Job& job, std::uint64_t last_record_ns) {
   double still = static_cast<double>(job.journal.now_ns - std::min(last_record_ns, job.journal.now_ns)) / 1e9;
   return last_record_ns && still >= job.params.stall_after / 2 && job.processes.size() > 1 &&
@@ -65,20 +70,21 @@ bool all_are_still(const Job& job, std::uint64_t last_record_ns) {
 struct Trigger::State {
   std::map<const Process*, Cursor> cursors;
   std::unordered_map<std::uint64_t, Front> fronts;
-  std::uint64_t difference_ns = 0;    // when something worth explaining was first seen
-  std::uint64_t records_when_due = 0; // `records` when the job was last looked at because it goes on
+  std::uint64_t difference_ns = 0;     // when something worth explaining was first seen
+  std::uint64_t records_when_due = 0;  // `records` when the job was last looked at because it goes on
   std::uint64_t last_record_ns = 0;
   std::uint64_t last_run_ns = 0;
-  std::uint64_t waiting_since_ns = 0; // somebody waits for somebody since
+  std::uint64_t waiting_since_ns = 0;  // somebody waits for somebody since
   std::uint64_t records_at_run = 0, records = 0;
-  bool compare = false;               // facts or trace modes are new since the last run
-  unsigned comparisons = 0;           // runs for their sake
-  bool recheck = false;               // a finding is likely: keep looking as time passes
+  bool compare = false;      // facts or trace modes are new since the last run
+  unsigned comparisons = 0;  // runs for their sake
+  bool recheck = false;      // a finding is likely: keep looking as time passes
   bool suspicious = false;
   const Names* names = nullptr;
-  std::unordered_set<std::uint64_t> place_pairs;   // places that met in calls with equal arguments
+  std::unordered_set<std::uint64_t> place_pairs;  // places that met in calls with equal arguments
   bool new_places = false;
-  std::uint64_t places_ns = 0, places_wait_ns = 0; // whether they are crossed is looked at then, and ever more rarely
+  std::uint64_t places_ns = 0,
+                places_wait_ns = 0;  // whether they are crossed is looked at then, and ever more rarely
 
   void look_at_calls(const Process& process, Cursor& cursor);
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
@@ -94,7 +100,8 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
   front.size = process.records.comms[call.comm].size;
   if (call.number <= front.completed) return;
   std::uint64_t at = call.number - front.completed - 1;
-  if (at > 2 * flight::kCallEntries) return;  // a member that was overwritten far behind: the detectors say so
+  if (at > 2 * flight::kCallEntries)
+    return;  // a member that was overwritten far behind: the detectors say so
   if (front.pending.size() <= at) front.pending.resize(at + 1);
   RankView rank;
   rank.process = &process;
@@ -105,9 +112,11 @@ void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, 
     pending.place = origin_of(*names, process.records, call);
   } else if (pending.signature != here) {
     front.differs = true;
-  } else if (std::uint64_t place = origin_of(*names, process.records, call); place && pending.place && place != pending.place) {
+  } else if (std::uint64_t place = origin_of(*names, process.records, call);
+             place && pending.place && place != pending.place) {
     auto [low, high] = std::minmax(place, pending.place);
-    if (place_pairs.size() < kPlacePairs) new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
+    if (place_pairs.size() < kPlacePairs)
+      new_places = place_pairs.insert(flight::mix(low, high)).second || new_places;
   }
   while (!front.pending.empty() && front.pending.front().made_by >= front.size) {
     front.pending.pop_front();
@@ -124,7 +133,8 @@ void Trigger::State::look_at_calls(const Process& process, Cursor& cursor) {
     const Call& call = r.calls.at(n);
     // A group that is not accepted yet, or a communicator without identity: look again at the next poll.
     bool undecided = !call.torn && !(call.flags & flight::kCallFailed) &&
-                     ((call.flags & flight::kCallGroupPending) || call.comm >= cursor.ids.size() || cursor.ids[call.comm] == 0);
+                     ((call.flags & flight::kCallGroupPending) || call.comm >= cursor.ids.size() ||
+                      cursor.ids[call.comm] == 0);
     bool stale = n + 1024 < r.calls.end();
     if (undecided && !stale) break;
     ++records;
@@ -144,7 +154,8 @@ void Trigger::State::look_at_facts(const RankRecords& r, Cursor& cursor) {
 // Whether a living process has a call outstanding; `since`: the oldest such call's start.
 bool Trigger::State::someone_waits(const Job& job, std::uint64_t* since) const {
   *since = 0;
-  bool nobody_has_one = std::all_of(job.processes.begin(), job.processes.end(), [](const auto& p) { return p->records.comms.empty(); });
+  bool nobody_has_one = std::all_of(job.processes.begin(), job.processes.end(),
+                                    [](const auto& p) { return p->records.comms.empty(); });
   for (const auto& process : job.processes) {
     if (process->journal.death) continue;
     std::uint64_t creating = without_communicator_since(process->records, nobody_has_one);
@@ -195,7 +206,9 @@ bool Trigger::look(const Job& job) {
 
   auto settle = static_cast<std::uint64_t>(job.params.settle * 1e9);
   bool stable = now - s.last_record_ns >= settle;
-  bool long_enough = s.difference_ns && now - s.difference_ns >= static_cast<std::uint64_t>(kLongestSettle * static_cast<double>(settle));
+  bool long_enough =
+      s.difference_ns &&
+      now - s.difference_ns >= static_cast<std::uint64_t>(kLongestSettle * static_cast<double>(settle));
   if (s.difference_ns && (stable || long_enough)) {
     // Explained once; what follows on it is looked at again as records arrive and time passes.
     bool first = !s.recheck;
@@ -209,13 +222,15 @@ bool Trigger::look(const Job& job) {
     return true;
   }
   bool settled = s.difference_ns == 0;  // else a difference is told first, when it is told whole
-  if (s.compare && settled && now - s.last_run_ns >= (s.comparisons < kPromptComparisons ? 1 : 30) * kSecond) {
+  if (s.compare && settled &&
+      now - s.last_run_ns >= (s.comparisons < kPromptComparisons ? 1 : 30) * kSecond) {
     s.compare = false;
     ++s.comparisons;
     s.last_run_ns = now;
     return true;
   }
-  if (s.new_places) s.new_places = false, s.places_wait_ns = kSecond / 2, s.places_ns = now + s.places_wait_ns;
+  if (s.new_places)
+    s.new_places = false, s.places_wait_ns = kSecond / 2, s.places_ns = now + s.places_wait_ns;
   if (s.places_ns && now >= s.places_ns) {
     s.places_wait_ns *= 2;
     s.places_ns = s.places_wait_ns <= kLastPlacesNs ? now + s.places_wait_ns : 0;

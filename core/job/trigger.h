@@ -1,5 +1,5 @@
-// Looks at every new record once, as it arrives, and says when the detectors are worth running.  Constant work a
-// record; the detectors themselves look at everything again and decide.
+// Looks at every new record once, as it arrives, and says when the detectors are worth running.  Constant
+// work a record; the detectors themselves look at everything again and decide.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,12 +16,12 @@ class Trigger {
   Trigger();
   ~Trigger();
 
-  // After the records and the journal were brought up to `job.journal.now_ns`: true when the detectors should run now.
-  // Differences settle first (Params::settle), so that what follows on them is recorded too.
+  // After the records and the journal were brought up to `job.journal.now_ns`: true when the detectors should
+  // run now. Differences settle first (Params::settle), so that what follows on them is recorded too.
   bool look(const Job& job);
 
-  // True while something is being watched that only time decides (a stall), so that stacks and /proc are wanted
-  // every second.
+  // True while something is being watched that only time decides (a stall), so that stacks and /proc are
+  // wanted every second.
   bool suspicious() const;
 
  private:

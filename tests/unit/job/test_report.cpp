@@ -91,6 +91,26 @@ TEST_CASE("endings after a first finding are its consequences", "[report]") {
   }
 }
 
+TEST_CASE("an ending that more ranks shared is the same finding told again", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  Finding dead = finding("rank-dead", Severity::kError);
+  dead.suspects = {1};
+  dead.at = 4;
+  history.update(*job, {{dead}, {}, {}}, &news);
+  dead.suspects = {0, 1};
+  dead.at = 4.5;
+  job->journal.now_ns += kSecondNs;
+  Report report = history.update(*job, {{dead}, {}, {}}, &news);
+  CHECK(news);
+  REQUIRE(report.findings.size() == 1);
+  CHECK(report.findings[0].suspects == std::vector<Rank>{0, 1});
+  CHECK(report.findings[0].at == 4.0);
+  dead.suspects = {2};
+  CHECK(history.update(*job, {{dead}, {}, {}}, &news).findings.size() == 2);
+}
+
 TEST_CASE("nobody is interrupted after a hang was found", "[report]") {
   FindingHistory history;
   bool news = false;
