@@ -1,4 +1,5 @@
 """Jobs of rank processes without training, for the tests of the monitor."""
+import json
 import os
 import random
 import re
@@ -134,3 +135,20 @@ class Job:
     def ended(self):
         """Waits until the monitor has gone."""
         wait_for(lambda: not monitors_of(self.number))
+
+
+def report(job):
+    return json.loads((job.dir / "report.json").read_text())
+
+
+def journal(job):
+    path = job.dir / "flight" / "monitor.log"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def lines(job, kind):
+    return [line for line in journal(job) if line["news"] == kind]
+
+
+def deaths(report):
+    return {rank for finding in report["findings"] if finding["class"] == "rank-dead" for rank in finding["suspects"]}
