@@ -93,8 +93,14 @@ const Call* partner_of(const JobView& view, const job::CommView& comm, const Mem
   return nullptr;
 }
 
-bool find_mismatch(Work& work) {
-  const JobView& view = work.view;
+struct Pending {
+  Wait wait;
+  const Call* theirs;  // the partner's side of it, null = not made
+};
+
+// The sends and receives that somebody waits in.
+std::vector<Pending> pending_of(const JobView& view) {
+  std::vector<Pending> all;
   for (const job::CommView& comm : view.comms) {
     for (const Member& member : comm.members) {
       const RankView& rank = view.ranks[member.process];
@@ -106,36 +112,46 @@ bool find_mismatch(Work& work) {
         if (!(view.op_traits(rank, call) & (flight::kOpSend | flight::kOpRecv))) continue;
         const Member* other = nullptr;
         const Call* theirs = partner_of(view, comm, member, call, &other);
-        if (!theirs || bytes_of(*theirs) == bytes_of(call)) continue;
-        double both = lasted(view, rank, std::max(call.enter_ns, theirs->enter_ns));
-        if (both < view.params().settle) continue;
-        Wait mine{&comm, &member, &call, other}, reverse{&comm, other, theirs, &member};
-        Finding f;
-        f.type = "argument-mismatch";
-        f.severity = Severity::kHang;
-        f.certainty = f.class_certainty = Certainty::kProven;
-        place(view, mine, f);
-        job::Side side = job::side_of(view, *other, *theirs);
-        side.ranks = {other->rank};
-        f.sides.push_back(std::move(side));
-        f.waiting = f.comm_ranks;
-        const Wait& sender = sends(view, mine) ? mine : reverse;
-        const Wait& receiver = sends(view, mine) ? reverse : mine;
-        f.summary = "send " + std::to_string(call.number) + " of " + *f.comm +
-                    " and its receive differ: rank " + std::to_string(sender.member->rank) + " makes a " +
-                    call_details(view, sender) + ", rank " + std::to_string(receiver.member->rank) + " a " +
-                    call_details(view, receiver);
-        f.evidence = {"rank " + std::to_string(sender.member->rank) + ": " + call_details(view, sender),
-                      "rank " + std::to_string(receiver.member->rank) + ": " + call_details(view, receiver)};
-        f.fix = {
-            "Give both sides the same shape and type: send the shape first where it varies, or pad to a "
-            "fixed one (sequence length, "
-            "the last micro-batch)."};
-        f.at = view.seconds(std::max(call.enter_ns, theirs->enter_ns));
-        work.findings.push_back(std::move(f));
-        return true;
+        all.push_back({{&comm, &member, &call, other}, theirs});
       }
     }
+  }
+  return all;
+}
+
+bool find_mismatch(Work& work) {
+  const JobView& view = work.view;
+  for (const auto& [mine, theirs] : pending_of(view)) {
+    if (!theirs || bytes_of(*theirs) == bytes_of(*mine.call)) continue;
+    const Call& call = *mine.call;
+    const RankView& rank = view.ranks[mine.member->process];
+    const Member* other = mine.other;
+    double both = lasted(view, rank, std::max(call.enter_ns, theirs->enter_ns));
+    if (both < view.params().settle) continue;
+    Wait reverse{mine.comm, other, theirs, mine.member};
+    Finding f;
+    f.type = "argument-mismatch";
+    f.severity = Severity::kHang;
+    f.certainty = f.class_certainty = Certainty::kProven;
+    place(view, mine, f);
+    job::Side side = job::side_of(view, *other, *theirs);
+    side.ranks = {other->rank};
+    f.sides.push_back(std::move(side));
+    f.waiting = f.comm_ranks;
+    const Wait& sender = sends(view, mine) ? mine : reverse;
+    const Wait& receiver = sends(view, mine) ? reverse : mine;
+    f.summary = "send " + std::to_string(call.number) + " of " + *f.comm + " and its receive differ: rank " +
+                std::to_string(sender.member->rank) + " makes a " + call_details(view, sender) + ", rank " +
+                std::to_string(receiver.member->rank) + " a " + call_details(view, receiver);
+    f.evidence = {"rank " + std::to_string(sender.member->rank) + ": " + call_details(view, sender),
+                  "rank " + std::to_string(receiver.member->rank) + ": " + call_details(view, receiver)};
+    f.fix = {
+        "Give both sides the same shape and type: send the shape first where it varies, or pad to a "
+        "fixed one (sequence length, "
+        "the last micro-batch)."};
+    f.at = view.seconds(std::max(call.enter_ns, theirs->enter_ns));
+    work.findings.push_back(std::move(f));
+    return true;
   }
   return false;
 }
@@ -253,36 +269,27 @@ void find_absent(Work& work) {
 void find_orphans(Work& work) {
   const JobView& view = work.view;
   constexpr double kToFinish = 2;  // seconds in which what was under way may still complete
-  for (const job::CommView& comm : view.comms) {
-    for (const Member& member : comm.members) {
-      const RankView& rank = view.ranks[member.process];
-      const auto& calls = rank.records().calls;
-      for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-        const Call& call = calls.at(n);
-        if (call.torn || call.number == 0 || call.comm != member.comm_index || !job::waits_in(rank, call))
-          continue;
-        if (!(view.op_traits(rank, call) & (flight::kOpSend | flight::kOpRecv))) continue;
-        const Member* other = nullptr;
-        if (partner_of(view, comm, member, call, &other) || !other) continue;
-        const auto& death = view.ranks[other->process].journal().death;
-        if (!death || lasted(view, rank, std::max(death->time_ns, call.enter_ns)) < kToFinish) continue;
-        Wait wait{&comm, &member, &call, other};
-        Finding f;
-        f.type = "p2p-unmatched";
-        f.severity = Severity::kHang;
-        f.certainty = f.class_certainty = Certainty::kProven;
-        place(view, wait, f);
-        f.suspects = {other->rank};
-        f.waiting = {member.rank};
-        f.summary = wait_text(view, wait) + ", which has ended; " + lacking(view, wait);
-        f.evidence = {call_details(view, wait), last_between(view, wait)};
-        f.fix = {"Look at why rank " + std::to_string(other->rank) + " ended first; end the others with it.",
-                 "Where it ended normally, let every stage make the same number of sends and receives."};
-        f.at = view.seconds(std::max(call.enter_ns, death->time_ns));
-        work.findings.push_back(std::move(f));
-        return;
-      }
-    }
+  for (const auto& [wait, theirs] : pending_of(view)) {
+    if (theirs || !wait.other) continue;
+    const Call& call = *wait.call;
+    const RankView& rank = view.ranks[wait.member->process];
+    const Member* other = wait.other;
+    const auto& death = view.ranks[other->process].journal().death;
+    if (!death || lasted(view, rank, std::max(death->time_ns, call.enter_ns)) < kToFinish) continue;
+    Finding f;
+    f.type = "p2p-unmatched";
+    f.severity = Severity::kHang;
+    f.certainty = f.class_certainty = Certainty::kProven;
+    place(view, wait, f);
+    f.suspects = {other->rank};
+    f.waiting = {wait.member->rank};
+    f.summary = wait_text(view, wait) + ", which has ended; " + lacking(view, wait);
+    f.evidence = {call_details(view, wait), last_between(view, wait)};
+    f.fix = {"Look at why rank " + std::to_string(other->rank) + " ended first; end the others with it.",
+             "Where it ended normally, let every stage make the same number of sends and receives."};
+    f.at = view.seconds(std::max(call.enter_ns, death->time_ns));
+    work.findings.push_back(std::move(f));
+    return;
   }
 }
 

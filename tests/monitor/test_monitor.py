@@ -2,6 +2,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import time
 
@@ -91,11 +92,16 @@ def test_it_ends_after_the_last_rank_and_leaves_a_report(job):
     assert report(job)["job"]["world_size"] == 2
 
 
-def test_the_jobs_output_ends_with_the_last_rank(tmp_path):
-    """`... 2>&1 | tee log` returns at once."""
+def socket_pair():
+    return [end.detach() for end in socket.socketpair()]
+
+
+@pytest.mark.parametrize("stream", [os.pipe, socket_pair])
+def test_the_jobs_output_ends_with_the_last_rank(tmp_path, stream):
+    """`... 2>&1 | tee log` returns at once; the output of a service is a socket."""
     with Job(tmp_path) as job:
         assert job.start_monitor().returncode == 0
-        reader, writer = os.pipe()
+        reader, writer = stream()
         ranks = [job.rank(r, 2, stderr=writer) for r in range(2)]
         os.close(writer)
         for rank in ranks:
