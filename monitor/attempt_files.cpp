@@ -70,15 +70,20 @@ void AttemptFiles::replace_journal(const std::string& all) { to_both(all, replac
 void AttemptFiles::write_report(const std::string& json, const std::string& text) {
   // The text first: who sees the new report.json finds what belongs to it.
   const char* name = place_.head ? "report" : "node";
+  std::string kept;
   for (const auto& [ending, content] : {std::pair{".txt", &text}, {".json", &json}}) {
+    std::string file = name + std::string(ending);
     try {
-      replace_file(path_ + "/" + name + ending, *content);
-      point_to_attempt(place_.directory, name + std::string(ending), number_);
+      replace_file(path_ + "/" + file, *content);
+      if (!point_to_attempt(place_.directory, file, number_)) kept = file;
     } catch (const DiskError&) {
-      forget_earlier(name + std::string(ending));
+      forget_earlier(file);
       throw;
     }
   }
+  if (!kept.empty())
+    throw DiskError(place_.directory + "/" + kept + " is a file of your own and stays; the report is in " +
+                    path_ + "/");
 }
 
 // What a reader is sent to must not be the report of an earlier attempt.

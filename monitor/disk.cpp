@@ -9,8 +9,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include "monitor/descriptor.h"
@@ -111,12 +109,21 @@ void replace_link(const std::string& link, const std::string& target) {
   rename_or_remove(temporary, link);
 }
 
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw std::runtime_error("cannot read " + path + ": " + std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+std::string read_file(const std::string& path, std::size_t most) {
+  auto fail = [&](const std::string& why) { throw std::runtime_error("cannot read " + path + ": " + why); };
+  Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));  // a pipe without a writer too
+  struct stat info {};
+  if (!file || fstat(file.get(), &info) != 0) fail(std::strerror(errno));
+  if (!S_ISREG(info.st_mode)) fail("no regular file");
+  std::string text;
+  char part[1 << 16];
+  for (ssize_t n; (n = read(file.get(), part, sizeof part)) != 0;) {
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) fail(std::strerror(errno));
+    text.append(part, static_cast<std::size_t>(n));
+    if (text.size() > most) fail("longer than " + std::to_string(most) + " bytes");
+  }
+  return text;
 }
 
 int newest_attempt(const std::string& directory) {
@@ -128,14 +135,16 @@ int newest_attempt(const std::string& directory) {
   return newest;
 }
 
-void point_to_attempt(const std::string& link_directory, const std::string& name, int attempt) {
+bool point_to_attempt(const std::string& link_directory, const std::string& name, int attempt) {
   std::string link = link_directory + "/" + name;
   std::error_code error;
   std::string target = std::filesystem::read_symlink(link, error);
-  if (!error && attempt_number(target) > attempt) return;
-  if (error && std::filesystem::is_directory(std::filesystem::symlink_status(link)))
-    throw DiskError(link, EISDIR);
+  if (!error && attempt_number(target) > attempt) return true;
+  bool is_ours = !error && attempt_number(target) > 0;
+  if (!is_ours && std::filesystem::exists(std::filesystem::symlink_status(link)))
+    return false;
   replace_link(link, std::string(kAttempt) + std::to_string(attempt) + "/" + name);
+  return true;
 }
 
 }  // namespace dshang::monitor

@@ -9,6 +9,7 @@
 namespace dshang::monitor {
 
 struct DiskError : std::runtime_error {
+  using std::runtime_error::runtime_error;
   DiskError(const std::string& path, int error);
 };
 
@@ -29,13 +30,17 @@ void append_to_file(const std::string& path, const std::string& content);
 // A symbolic link that never is missing while it changes.
 void replace_link(const std::string& link, const std::string& target);
 
-std::string read_file(const std::string& path);
+// Longest file that is read: far more than a flight memory or a journal takes.
+inline constexpr std::size_t kMostBytesRead = std::size_t{1} << 28;
+
+// Throws std::runtime_error when it cannot be read, is no regular file, or is longer than `most` bytes.
+std::string read_file(const std::string& path, std::size_t most = kMostBytesRead);
 
 // Highest <n> of the entries attempt-<n> in `directory`, 0 = none.
 int newest_attempt(const std::string& directory);
 
 // Makes <link_directory>/<name> point to attempt-<attempt>/<name> unless it already points to a later
-// attempt's.
-void point_to_attempt(const std::string& link_directory, const std::string& name, int attempt);
+// attempt's.  False: there is something else of that name, which stays as it is.
+bool point_to_attempt(const std::string& link_directory, const std::string& name, int attempt);
 
 }  // namespace dshang::monitor

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kEnding = ".flight";
 constexpr const char* kJournal = "monitor.log";
+constexpr std::size_t kLongestNote = 1 << 16;
 
 // "; did you mean …?" with the folders below that are directories of jobs; "" where there are none.
 std::string jobs_below(const fs::path& named) {
@@ -68,7 +69,12 @@ std::vector<fs::path> spools_of(const fs::path& folder) {
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     if (!entry.path().filename().string().starts_with("spool.")) continue;
-    std::string text = read_file(entry.path().string());
+    std::string text;
+    try {
+      text = read_file(entry.path().string(), kLongestNote);
+    } catch (const std::exception&) {  // it names nothing then
+      continue;
+    }
     fs::path spool = text.substr(0, text.find('\n'));
     if (fs::is_directory(spool, error)) found.push_back(spool);
   }

@@ -108,19 +108,57 @@ bool arm_probe(const PythonApi& api, bool* done) {
   return true;
 }
 
-void say_error(const PythonApi& api) {
-  Object *type = nullptr, *value = nullptr, *trace = nullptr;
-  api.err_fetch(&type, &value, &trace);
-  Object* what = value ? value : type;
-  Ref text(api, what ? api.str(what) : nullptr);
-  std::intptr_t length = 0;
-  const char* words = text ? api.text(text.get(), &length) : nullptr;
-  say("the Python probe is off: %s", words ? words : "unknown error");
-  api.err_clear();
-  Ref drop_type(api, type), drop_value(api, value), drop_trace(api, trace);
+// An error of Python's, taken out of the thread's state.
+class Error {
+ public:
+  explicit Error(const PythonApi& api) : api_(api) {
+    api.err_fetch(&type_, &value_, &trace_);
+    api.normalize(&type_, &value_, &trace_);
+    if (value_ && trace_) api.set_traceback(value_, trace_);
+  }
+  ~Error() {
+    for (Object* object : {type_, value_, trace_}) {
+      if (object) api_.dec_ref(object);
+    }
+  }
+  Error(const Error&) = delete;
+  Error& operator=(const Error&) = delete;
+
+  // What a signal's handler raised meanwhile (a Ctrl-C, a time-out): it is the program's.
+  bool surfaces() const {
+    if (!bootstrap || !value_) return false;
+    Ref answer(api_, api_.call(api_.dict_get(bootstrap, "surfaces"), value_, nullptr));
+    if (!answer) api_.err_clear();
+    return answer && api_.is_true(answer.get()) == 1;
+  }
+  void put_back() {
+    api_.err_restore(type_, value_, trace_);
+    type_ = value_ = trace_ = nullptr;
+  }
+  void say() const {
+    Ref text(api_, value_ ? api_.str(value_) : nullptr);
+    std::intptr_t length = 0;
+    const char* words = text ? api_.text(text.get(), &length) : nullptr;
+    rank::say("the Python probe is off: %s", words ? words : "unknown error");
+    api_.err_clear();
+  }
+
+ private:
+  const PythonApi& api_;
+  Object *type_ = nullptr, *value_ = nullptr, *trace_ = nullptr;
+};
+
+// What remains to be done was done, or cannot be done.
+bool take_steps(const PythonApi& api, bool* done) {
+  if (!load_bootstrap(api)) return false;
+  if (!checked) {
+    if (!check_walk(api)) return false;
+    checked = true;
+  }
+  return *done || arm_probe(api, done);
 }
 
-// Runs between two bytecodes of the main thread.  Whatever it raised would surface there: nothing leaves it.
+// Runs between two bytecodes of the main thread; what it returns with surfaces there.
 int pending(void*) {
   int kept_errno = errno;
   const char* missing;
@@ -133,18 +171,18 @@ int pending(void*) {
   }
   Object *type, *value, *trace;
   api->err_fetch(&type, &value, &trace);
-  bool done = !param_PROBE.value();
-  bool sound = load_bootstrap(*api);
-  if (sound && !checked) {
-    checked = true;
-    sound = check_walk(*api);
+  bool done = !param_PROBE.value(), interrupted = false;
+  bool sound = take_steps(*api, &done);
+  if (!sound) {
+    Error error(*api);
+    interrupted = error.surfaces();
+    if (!interrupted) error.say();
+    if (interrupted && !type) error.put_back();
   }
-  if (sound && !done) sound = arm_probe(*api, &done);
-  if (!sound) say_error(*api);
-  api->err_restore(type, value, trace);
-  state.store(sound && !done ? kIdle : kFinished);
+  if (!interrupted || type) api->err_restore(type, value, trace);
+  state.store((sound && !done) || interrupted ? kIdle : kFinished);
   errno = kept_errno;
-  return 0;
+  return interrupted && !type ? -1 : 0;
 }
 
 }  // namespace

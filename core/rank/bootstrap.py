@@ -51,3 +51,15 @@ def arm(modules, native, own_file):
         if name == "dshang_probe" or name.startswith("dshang_probe."):
             own_file(module.__file__)
     return bool(done)
+
+
+def surfaces(error):
+    """Whether it belongs to the program: what a signal's handler raised while these files ran."""
+    if not isinstance(error, Exception):
+        return True
+    trace = error.__traceback__
+    while trace is not None:
+        if not trace.tb_frame.f_code.co_filename.startswith("<dshang>"):
+            return True
+        trace = trace.tb_next
+    return False

@@ -23,6 +23,8 @@ bool find_all(const char** missing) {
          find(&api.is_initialized, "Py_IsInitialized", missing) && find(&api.inc_ref, "Py_IncRef", missing) &&
          find(&api.dec_ref, "Py_DecRef", missing) && find(&api.err_fetch, "PyErr_Fetch", missing) &&
          find(&api.err_restore, "PyErr_Restore", missing) &&
+         find(&api.normalize, "PyErr_NormalizeException", missing) &&
+         find(&api.set_traceback, "PyException_SetTraceback", missing) &&
          find(&api.err_occurred, "PyErr_Occurred", missing) && find(&api.err_clear, "PyErr_Clear", missing) &&
          find(&api.str, "PyObject_Str", missing) && find(&api.text, "PyUnicode_AsUTF8AndSize", missing) &&
          find(&api.new_text, "PyUnicode_FromStringAndSize", missing) &&

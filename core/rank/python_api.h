@@ -29,6 +29,8 @@ struct PythonApi {
   void (*dec_ref)(Object*);
   void (*err_fetch)(Object**, Object**, Object**);
   void (*err_restore)(Object*, Object*, Object*);
+  void (*normalize)(Object**, Object**, Object**);  // PyErr_NormalizeException
+  int (*set_traceback)(Object*, Object*);           // PyException_SetTraceback
   Object* (*err_occurred)();
   void (*err_clear)();
   Object* (*str)(Object*);

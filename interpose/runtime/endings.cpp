@@ -27,10 +27,14 @@ bool comes_again(const siginfo_t* info) {
          info->si_code != SI_KERNEL;
 }
 
-// SA_RESETHAND has restored the default disposition already.
+// The default disposition, which this one stood for: also where a handler that was installed later calls this
+// one as the one before it.
 void on_signal(int signal, siginfo_t* info, void*) {
   int saved = errno;
   runtime::ending(flight::EndingKind::kSignal, signal);
+  struct sigaction usual = {};
+  usual.sa_handler = SIG_DFL;
+  sigaction(signal, &usual, nullptr);
   if (!comes_again(info)) syscall(SYS_tgkill, libc::process_id(), rank::kernel_thread_id(), signal);
   errno = saved;
 }
@@ -54,7 +58,7 @@ void install() {
       continue;
     struct sigaction ours = {};
     ours.sa_sigaction = on_signal;
-    ours.sa_flags = SA_SIGINFO | SA_RESETHAND | SA_ONSTACK;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     sigaction(signal, &ours, nullptr);
   }

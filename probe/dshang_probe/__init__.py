@@ -8,7 +8,7 @@ import sys
 # Set by the loader of libdshang.so: {file name without .py: source}.  None: an ordinary package on sys.path.
 sources = globals().get("sources")
 
-_ORDER = ("patches", "names", "errors", "phases", "steps", "imports", "digest", "facts", "memory", "batches",
+_ORDER = ("signals", "patches", "names", "errors", "phases", "steps", "imports", "known", "digest", "facts", "memory", "batches",
           "structure", "zero3", "engine", "modules", "training", "fsdp", "loader", "compiled", "arming")
 _arming = None
 
@@ -34,7 +34,8 @@ def _load_sources():
 
 def arm(native):
     """Starts observing.  True: done.  False: the moment is bad (a model is being built under zero.Init, torch is half
-    imported, a dispatch mode is on); ask again a little later.  Never raises: what cannot be observed is named once."""
+    imported, a dispatch mode is on); ask again a little later.  Raises nothing but what a signal's handler of the program
+    raised meanwhile; then ask again too.  What cannot be observed is named once."""
     global _arming
     try:
         if _arming is None:
@@ -44,6 +45,9 @@ def arm(native):
             _arming = Arming(native)
         return _arming.try_now()
     except Exception as error:
+        signals = sys.modules.get(__name__ + ".signals")
+        if signals is not None and signals.raised_by_handler(error):
+            raise
         try:
             native.note("probe.skipped.arm", "%s: %s" % (type(error).__name__, error))
         except Exception:

@@ -55,29 +55,40 @@ class Probe:
 class Arming:
     def __init__(self, native):
         self.probe = Probe(native)
+        self.left = None              # steps that are still to be taken; None: not begun
         self.done = False
 
     def try_now(self):
         """True when armed (already); False while the moment is bad."""
         if self.done:
             return True
-        if _bad_moment():
-            return False
+        if self.left is None:
+            if _bad_moment():
+                return False
+            self.left = self._steps()
+        while self.left:
+            self.left.pop(0)()        # one that a signal's handler interrupts is not taken again
         self.done = True
-        probe = self.probe
-        probe.errors.watch_uncaught()
-        watch = probe.imports.when_imported
-        watch("torch", self._torch_is_there)
-        watch("torch.distributed", probe.training.watch_distributed)
-        watch("torch.distributed.algorithms.join", probe.training.watch_join)
-        watch("torch._dynamo.convert_frame", probe.compiled.watch)
-        watch("torch.distributed.fsdp._fully_shard._fsdp_param_group", probe.fsdp.watch)
-        watch("deepspeed.runtime.engine", probe.engine.watch)
-        watch(_PARAMETERS, probe.zero3.watch_parameters)
-        watch("deepspeed.runtime.zero.partitioned_param_coordinator", probe.zero3.watch_coordinator)
-        probe.imports.start()
-        atexit.register(self._end)
         return True
+
+    def _steps(self):
+        probe = self.probe
+
+        def when_imported(name, act):
+            return lambda: probe.imports.when_imported(name, act)
+        return [
+            probe.errors.watch_uncaught,
+            when_imported("torch", self._torch_is_there),
+            when_imported("torch.distributed", probe.training.watch_distributed),
+            when_imported("torch.distributed.algorithms.join", probe.training.watch_join),
+            when_imported("torch._dynamo.convert_frame", probe.compiled.watch),
+            when_imported("torch.distributed.fsdp._fully_shard._fsdp_param_group", probe.fsdp.watch),
+            when_imported("deepspeed.runtime.engine", probe.engine.watch),
+            when_imported(_PARAMETERS, probe.zero3.watch_parameters),
+            when_imported("deepspeed.runtime.zero.partitioned_param_coordinator", probe.zero3.watch_coordinator),
+            probe.imports.start,
+            lambda: atexit.register(self._end),
+        ]
 
     def _torch_is_there(self, torch):
         """torch imports what is watched here with itself."""
@@ -97,7 +108,7 @@ class Arming:
             self.probe.native.teardown(1)
 
     def undo(self):
-        self.done = False
+        self.done, self.left = False, None
         atexit.unregister(self._end)
         self.probe.patches.undo()
 

@@ -1,9 +1,13 @@
 """A short hash of what a batch holds, so that equal batches on several ranks can be told.
 
 Only memory that the host owns is read: tensors on the CPU, a bounded number of bytes of each.  A batch whose tensors
-are elsewhere has no hash.
+are elsewhere has no hash.  Containers are read as the interpreter stores them: one that makes its values when it is
+asked for them is not asked.
 """
+from itertools import islice
+
 from dshang_probe.digest import hasher
+from dshang_probe.known import is_known, own_attribute
 
 _WHOLE = 4096                 # bytes of a tensor that are read whole; of a longer one as many, in pieces
 _PIECE = 64
@@ -30,22 +34,20 @@ class _Reading:
     def add(self, value, depth):
         if depth > _DEEPEST or self.leaves >= _MOST_LEAVES:
             return
-        if type(value) in self.tensor_types:
+        kind = type(value)
+        if kind in self.tensor_types:
             self.leaves += 1
             self._add_tensor(value)
-        elif isinstance(value, (str, bytes)):
+        elif kind in (str, bytes):
             self.leaves += 1
             self.read = True
-            self.digest.update((value.encode("utf-8", "replace") if isinstance(value, str) else value)[:_WHOLE] + b"\0")
-        elif isinstance(value, (int, float)):
+            self.digest.update((value.encode("utf-8", "replace") if kind is str else value)[:_WHOLE] + b"\0")
+        elif kind in (int, float, bool):
             self.leaves += 1
             self.digest.update(repr(value).encode() + b"\0")
-        elif isinstance(value, (list, tuple)):
-            for part in value[:_MOST_LEAVES]:
+        elif is_known(kind, "__getitem__"):
+            for part in _parts(value, kind):
                 self.add(part, depth + 1)
-        elif hasattr(value, "keys") and hasattr(value, "__getitem__"):      # also the batches of tokenizers
-            for key in list(value.keys())[:_MOST_LEAVES]:
-                self.add(value[key], depth + 1)
 
     def _add_tensor(self, tensor):
         import ctypes                                                       # torch has imported it
@@ -65,3 +67,13 @@ class _Reading:
         pieces = _WHOLE // _PIECE
         for piece in range(pieces):
             self.digest.update(ctypes.string_at(address + (length - _PIECE) * piece // (pieces - 1), _PIECE))
+
+
+def _parts(value, kind):
+    """The first of what a container holds."""
+    if issubclass(kind, list):
+        return list.__getitem__(value, slice(_MOST_LEAVES))
+    if issubclass(kind, tuple):
+        return tuple.__getitem__(value, slice(_MOST_LEAVES))
+    held = value if issubclass(kind, dict) else own_attribute(value, "data")     # UserDict: the batches of tokenizers
+    return list(islice(dict.values(held), _MOST_LEAVES)) if issubclass(type(held), dict) else ()

@@ -3,7 +3,9 @@ hold, and when one is exhausted."""
 import weakref
 
 from dshang_probe.batches import fingerprint
+from dshang_probe.known import is_known, own_attribute
 
+_BY_INDEX = 0                 # torch.utils.data.dataloader._DatasetKind.Map
 _BATCHES = 8                  # of the training loader, from its first: enough to see equal ones in a row
 
 
@@ -51,7 +53,7 @@ class Loader:
             try:
                 batch = original(iterator)
             except StopIteration:
-                guarded("data loaders", native.loop_end, _length(iterator))
+                guarded("data loaders", native.loop_end, _taken(iterator))
                 raise
             guarded("batches", read, iterator, batch)
             return batch
@@ -85,32 +87,48 @@ class Loader:
             reading.told += 1
 
 
+def _taken(iterator):
+    """How many batches came from it."""
+    count = own_attribute(iterator, "_num_yielded")
+    return str(count) if isinstance(count, int) else ""
+
+
 def _describe(loader):
-    facts = {"loader.length": _length(loader), "dataset.length": _length(loader.dataset)}
-    sampler = getattr(loader, "sampler", None)
-    batches = getattr(loader, "batch_sampler", None)
-    if type(batches).__name__ not in ("BatchSampler", "NoneType"):      # one of the job's own: it decides
-        sampler = batches
+    dataset = own_attribute(loader, "dataset")
+    batches, sampler = own_attribute(loader, "batch_sampler"), own_attribute(loader, "sampler")
+    decides = sampler if batches is None else batches
+    countable = own_attribute(loader, "_dataset_kind") == _BY_INDEX and _is_countable(decides)
+    facts = {"loader.length": _length(loader, countable and is_known(type(loader), "__len__")),
+             "dataset.length": _length(dataset, countable)}
+    if type(decides).__name__ != "BatchSampler":                        # one of the job's own, or none
+        sampler = decides
     if sampler is not None:
         text = type(sampler).__name__
         for attribute in ("num_replicas", "rank", "num_processes", "process_index", "drop_last"):
-            value = getattr(sampler, attribute, None)
+            value = own_attribute(sampler, attribute)
             if isinstance(value, int):
                 text += " %s=%s" % (attribute, value)
         facts["loader.sampler"] = text[:200]
-    if isinstance(getattr(loader, "batch_size", None), int):
-        facts["loader.batch_size"] = str(loader.batch_size)
+    if isinstance(own_attribute(loader, "batch_size"), int):
+        facts["loader.batch_size"] = str(own_attribute(loader, "batch_size"))
     return facts
 
 
-def _length(sized):
-    # torch remembers that an iterable data set was asked for its length, and warns later because of it.
-    asked = "_IterableDataset_len_called"
-    before = sized.__dict__[asked] if asked in getattr(sized, "__dict__", ()) else None
+def _is_countable(sampler):
+    """Whether len() of it runs nothing of the program's but the length of a data set read by index, which torch's
+    samplers ask for themselves at each epoch."""
+    for _ in range(8):                                                  # samplers in samplers
+        if sampler is None:
+            return True
+        if not is_known(type(sampler), "__len__"):
+            return False
+        inner = own_attribute(sampler, "batch_sampler")
+        sampler = own_attribute(sampler, "sampler") if inner is None else inner
+    return False
+
+
+def _length(sized, countable):
     try:
-        return str(len(sized))
+        return str(len(sized)) if countable else "unknown"
     except Exception:
         return "unknown"
-    finally:
-        if asked in getattr(sized, "__dict__", ()) and sized.__dict__[asked] is not before:
-            sized.__dict__[asked] = before

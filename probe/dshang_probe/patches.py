@@ -2,6 +2,8 @@
 import functools
 import sys
 
+from dshang_probe.signals import raised_by_handler
+
 _ABSENT = object()
 
 
@@ -34,6 +36,8 @@ class Patches:
         try:
             return function(*args)
         except Exception as error:
+            if raised_by_handler(error):
+                raise
             self.skip(name, error)
             return None
 

@@ -3,6 +3,7 @@ import ctypes
 import gc
 import sys
 import types
+from collections import UserDict
 
 import pytest
 from dshang_probe import facts
@@ -71,12 +72,12 @@ class Data(list):
 
 
 class DataLoader:
-    sampler = None
-    batch_sampler = None
-    batch_size = 2
+    """torch's, as far as the probe looks at it."""
+    __module__ = "torch.utils.data.dataloader"
 
-    def __init__(self, *batches):
+    def __init__(self, *batches, sampler=None, batch_sampler=None, kind=0):
         self.dataset, self.batches = Data(range(2 * len(batches))), list(batches)
+        self.sampler, self.batch_sampler, self.batch_size, self._dataset_kind = sampler, batch_sampler, 2, kind
 
     def __len__(self):
         return len(self.batches)
@@ -86,15 +87,13 @@ class Iterator:
     """_BaseDataLoaderIter."""
 
     def __init__(self, loader):
-        self.left = list(loader.batches)
+        self.left, self._num_yielded = list(loader.batches), 0
 
     def __next__(self):
         if not self.left:
             raise StopIteration
+        self._num_yielded += 1
         return self.left.pop(0)
-
-    def __len__(self):
-        return 0
 
 
 @pytest.fixture
@@ -129,11 +128,10 @@ def test_the_loader_that_feeds_the_first_step_is_the_training_loader(probe, nati
 
 def test_samplers_are_told_with_what_divides_the_data(probe, native, iterate):
     class DistributedSampler:
-        num_replicas, rank, drop_last, dataset = 4, 2, True, None
+        def __init__(self):
+            self.num_replicas, self.rank, self.drop_last = 4, 2, True
 
-    loader = DataLoader(Tensor(b"1"))
-    loader.sampler = DistributedSampler()
-    next(iterate(loader))
+    next(iterate(DataLoader(Tensor(b"1"), sampler=DistributedSampler())))
     probe.steps._begin(5)
     assert noted(native)["loader.sampler"] == "DistributedSampler num_replicas=4 rank=2 drop_last=True"
     assert noted(native)["loader.first_step"] == "5"
@@ -147,22 +145,65 @@ def test_loaders_are_not_kept_alive(probe, native, iterate):
     assert len(probe.loader.readings) == 0 and len(probe.loader.open) == 0
 
 
-def test_asking_an_iterable_data_set_for_its_length_leaves_no_trace():
-    from dshang_probe.loader import _length
+class Untouchable:
+    """Of the program's own: whatever is asked of it, it does something."""
 
-    class Loader:
-        _IterableDataset_len_called = None
+    def __len__(self):
+        raise AssertionError("asked for its length")
 
-        def __init__(self):
-            self._IterableDataset_len_called = None
+    rank = property(__len__)
+    __iter__ = __getitem__ = keys = values = __len__
 
-        def __len__(self):
-            self._IterableDataset_len_called = 4
-            return 4
 
-    loader = Loader()
-    assert _length(loader) == "4" and loader._IterableDataset_len_called is None
-    assert _length(object()) == "unknown"
+class LikeSampler:
+    """torch's RandomSampler."""
+    __module__ = "torch.utils.data.sampler"
+
+    def __init__(self, **parts):
+        self.__dict__.update(parts)
+
+    def __len__(self):
+        return 3
+
+
+@pytest.mark.parametrize("parts", [dict(sampler=Untouchable()), dict(batch_sampler=Untouchable()), dict(kind=1),
+                                   dict(batch_sampler=LikeSampler(sampler=Untouchable())),
+                                   dict(sampler=LikeSampler(batch_sampler=LikeSampler(sampler=Untouchable())))])
+def test_samplers_and_streams_of_the_program_are_not_asked(probe, native, iterate, parts):
+    loader = DataLoader(Tensor(b"1"), **parts)
+    loader.dataset = Untouchable()
+    next(iterate(loader))
+    probe.steps._begin(0)
+    assert noted(native)["loader.length"] == noted(native)["dataset.length"] == "unknown"
+    assert noted(native)["batch.0"] and not native.skipped()
+
+
+def test_lengths_are_asked_of_known_samplers(probe, native, iterate):
+    batches = LikeSampler(sampler=LikeSampler(data_source=Untouchable()))
+    next(iterate(DataLoader(Tensor(b"1"), batch_sampler=batches)))
+    probe.steps._begin(0)
+    assert noted(native)["loader.length"] == "1" and noted(native)["dataset.length"] == "2"
+
+
+def test_the_end_of_a_loop_says_how_many_batches_there_were(native, iterate):
+    batches = iterate(DataLoader(Tensor(b"1"), Tensor(b"2"), sampler=Untouchable()))
+    assert [next(batches, None) for _ in range(3)][2] is None
+    assert native.of("loop_end") == [("loop_end", "2")]
+
+
+def test_containers_that_make_their_values_are_not_asked():
+    class Lazy(dict):
+        __getitem__ = Untouchable.__getitem__
+
+    class Decoded(list):
+        __getitem__ = __iter__ = Untouchable.__getitem__
+
+    class Subclass(dict):
+        values = items = keys = __iter__ = Untouchable.__getitem__
+
+    text = {"x": "text"}
+    assert hash_of(Lazy(text)) is None and hash_of(Decoded(["text"])) is None and hash_of(Untouchable()) is None
+    assert hash_of(Subclass(text)) == hash_of(text) == hash_of(UserDict(text)) != hash_of({"x": "other"})
 
 
 def parameter(*shape, frozen=False, **more):

@@ -1,5 +1,7 @@
 """The parts of the probe, each on its own."""
+import functools
 import gc
+import signal
 import sys
 import threading
 import types
@@ -8,6 +10,7 @@ import pytest
 from dshang_probe.errors import place_of
 from dshang_probe.imports import ImportWatch
 from dshang_probe.names import _gather_text
+from dshang_probe.patches import Patches
 
 
 def test_equal_texts_are_handed_over_once(probe, native):
@@ -272,3 +275,31 @@ def test_plain_steps_are_counted_by_the_first_optimizer(probe, native):
         probe.steps.optimizer_done(first)
         probe.steps.optimizer_done(second)
     assert native.said == [("step", 0), ("micro_step", 1), ("step", 1), ("micro_step", 1)]
+
+
+def raise_late(*_):
+    raise TimeoutError("of the program")
+
+
+class Late:
+    def __call__(self, *_):
+        raise_late()
+
+    def late(self, *_):
+        raise_late()
+
+
+@pytest.mark.parametrize("handler", [raise_late, Late(), Late().late, functools.partial(raise_late, 1),
+                                     signal.default_int_handler])
+def test_what_a_signals_handler_raises_reaches_the_program(native, handler):
+    def interrupted():
+        signal.raise_signal(signal.SIGALRM)
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        with pytest.raises((TimeoutError, KeyboardInterrupt)):
+            Patches(native).guarded("interrupted", interrupted)
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    Patches(native).guarded("own", raise_late)
+    assert [what[1] for what in native.skipped()] == ["probe.skipped.own"]

@@ -50,3 +50,8 @@ def test_switches(run, python):
 def test_an_interpreter_on_its_way_out_is_left_alone(run, python):
     for moment in ("atexit", "teardown"):
         assert run(python, "late", moment)["stderr"] == "", moment
+
+
+def test_a_time_out_of_the_program_reaches_it_and_arming_goes_on(run, python):
+    result = run(python, "interrupted")
+    assert result == {"surfaced": 1, "state": 1, "probe": True, "stderr": ""}

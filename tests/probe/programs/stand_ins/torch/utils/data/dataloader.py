@@ -9,10 +9,8 @@ class _BaseDataLoaderIter:
 
 
 class DataLoader:
-    sampler, batch_size = None, 1
-
     def __init__(self, *batches):
-        self.dataset = batches
+        self.dataset, self.sampler, self.batch_size, self._dataset_kind = batches, None, 1, 0
 
     def __len__(self):
         return len(self.dataset)
