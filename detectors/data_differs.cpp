@@ -115,6 +115,7 @@ void lengths(Work& work, const DataParallelGroup& group) {
   if (loaders.size() < 2 && (data.size() < 2 || uneven)) return;
   Finding f;
   f.type = "data-differs";
+  f.subject = "length";
   f.severity = Severity::kWarning;
   f.certainty = f.class_certainty = Certainty::kProven;
   std::string sampler = sampler_of(view, *group.ranks[0]);
@@ -235,6 +236,7 @@ void equal(Work& work, const DataParallelGroup& group) {
   const std::string& batch = fact_of(view, one, {key});
   Finding f;
   f.type = "data-differs";
+  f.subject = "content";
   f.severity = Severity::kWarning;
   f.summary = job::ranks_text(found->ranks) + " train on the same batches: " + why_equal(sampler);
   f.step = number_of(fact_of(view, one, {"loader.first_step"}));

@@ -141,8 +141,7 @@ bool point_to_attempt(const std::string& link_directory, const std::string& name
   std::string target = std::filesystem::read_symlink(link, error);
   if (!error && attempt_number(target) > attempt) return true;
   bool is_ours = !error && attempt_number(target) > 0;
-  if (!is_ours && std::filesystem::exists(std::filesystem::symlink_status(link)))
-    return false;
+  if (!is_ours && std::filesystem::exists(std::filesystem::symlink_status(link))) return false;
   replace_link(link, std::string(kAttempt) + std::to_string(attempt) + "/" + name);
   return true;
 }

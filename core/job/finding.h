@@ -25,7 +25,8 @@ struct Side {
 };
 
 struct Finding {
-  std::string type;  // the class of contract section 5
+  std::string type;     // the class of contract section 5
+  std::string subject;  // what of its class it speaks of, where a job may have several at the same time
   Severity severity = Severity::kHang;
   Certainty certainty = Certainty::kJudged;
   Certainty class_certainty = Certainty::kJudged;
@@ -41,6 +42,7 @@ struct Finding {
   std::optional<std::size_t> consequence_of;  // index into the same list
   double at = 0;                              // seconds since job start: when what it speaks of began
   double found = 0;                           // and when it was found; filled by FindingHistory
+  bool is_news = false;  // new, or told differently, since the last analysis; filled by FindingHistory
 };
 
 // The cause first: severity, then causes before consequences, then time; what has ended is as important as an

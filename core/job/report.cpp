@@ -18,15 +18,17 @@ std::string iso_8601(std::uint64_t real_ns) {
 }
 
 bool grew_from(const std::vector<Rank>& before, const std::vector<Rank>& now) {
-  return !before.empty() && std::all_of(before.begin(), before.end(), [&](Rank rank) {
-    return std::count(now.begin(), now.end(), rank) > 0;
-  });
+  return std::all_of(before.begin(), before.end(),
+                     [&](Rank rank) { return std::count(now.begin(), now.end(), rank) > 0; });
 }
 
 // `b` is the same trouble told again: an explanation may grow (class, positions, suspects) as more is
 // recorded.
 bool same_trouble(const Finding& a, const Finding& b) {
-  if (a.type == b.type && a.comm == b.comm && (a.suspects == b.suspects || grew_from(a.suspects, b.suspects)))
+  bool may_grow =
+      !a.suspects.empty() || !a.subject.empty();  // from nobody to somebody only where it is clear
+  if (a.type == b.type && a.subject == b.subject && a.comm == b.comm &&
+      (a.suspects == b.suspects || (may_grow && grew_from(a.suspects, b.suspects))))
     return true;
   bool both_hang = a.severity == Severity::kHang && b.severity == Severity::kHang;
   return both_hang && a.comm && a.comm == b.comm && a.call == b.call;
@@ -102,7 +104,6 @@ void link_later_endings(const Job& job, const std::vector<Finding>& known, std::
 }  // namespace
 
 Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news) {
-  *has_news = false;
   double now = job.journal.now_ns > job.journal.start_ns
                    ? static_cast<double>(job.journal.now_ns - job.journal.start_ns) / 1e9
                    : 0;
@@ -111,20 +112,23 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
   for (const Finding& old : known_) {
     auto again =
         std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
+    if (again != current.end() && old.resolved && !again->resolved && again->at > *old.resolved) {
+      again->found = now;
+      again->is_news = true;  // it happened a second time
+      continue;
+    }
     if (again != current.end()) {
       again->at = std::min(again->at, old.at);
       again->found = old.found;
-      if (is_told_differently(old, *again)) *has_news = true;
+      again->is_news = is_told_differently(old, *again);
       continue;
     }
     if (old.type == "interrupted" && is_wrong(current)) continue;  // then something was wrong, and is said
     Finding ended = old;
     ended.consequence_of.reset();
-    if (!ended.resolved) {
-      // A proven disagreement does not go away; a judged one that is no longer found has ended.
-      if (ended.certainty == Certainty::kJudged && !is_frozen(job, ended))
-        ended.resolved = now, *has_news = true;
-    }
+    // A proven disagreement does not go away; a judged one that is no longer found has ended.
+    ended.is_news = !ended.resolved && ended.certainty == Certainty::kJudged && !is_frozen(job, ended);
+    if (ended.is_news) ended.resolved = now;
     current.push_back(std::move(ended));
   }
   for (Finding& f : current) {
@@ -132,10 +136,11 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
         std::none_of(known_.begin(), known_.end(), [&](const Finding& old) { return same_trouble(old, f); });
     if (!is_new) continue;
     f.found = now;
-    if (!f.resolved) *has_news = true;  // what was over when it was found needs no block
+    f.is_news = !f.resolved;  // what was over when it was found needs no block
   }
   link_later_endings(job, known_, current);
   put_in_order(current);
+  *has_news = std::any_of(current.begin(), current.end(), [](const Finding& f) { return f.is_news; });
   known_ = current;
 
   Report report;

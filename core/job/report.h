@@ -38,8 +38,8 @@ class FindingHistory {
 std::string verdict_of(const Report& report);
 std::string json_of(const Report& report);  // report.json, ends with a newline
 std::string text_of(const Report& report);  // report.txt
-// The block for the job's stderr: at most 25 lines and `limit` bytes, the first line is the whole story, the
-// last one names the file (none with an empty Report::dir).
+// The block for the job's stderr, of what is news: at most 25 lines and `limit` bytes, the first line is the
+// whole story, the last one names the file (none with an empty Report::dir).  Empty without news.
 std::string block_of(const Report& report, std::size_t limit = 4096);
 
 }  // namespace dshang::job

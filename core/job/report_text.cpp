@@ -50,12 +50,20 @@ std::vector<std::string> details(const Finding& f) {
   return lines;
 }
 
-std::vector<std::string> all_lines(const Report& report) {
+void add_whole(const Report& report, const Finding& f, std::vector<std::string>& lines) {
+  lines.push_back(headline(f));
+  if (f.consequence_of) lines.push_back("  follows from: " + report.findings[*f.consequence_of].type);
+  for (std::string& line : details(f)) lines.push_back(std::move(line));
+}
+
+// The news whole; of what was told before and is not over, the headline.
+std::vector<std::string> lines_of_news(const Report& report) {
   std::vector<std::string> lines;
   for (const Finding& f : report.findings) {
-    lines.push_back(headline(f));
-    if (f.consequence_of) lines.push_back("  follows from: " + report.findings[*f.consequence_of].type);
-    for (std::string& line : details(f)) lines.push_back(std::move(line));
+    if (f.is_news) add_whole(report, f, lines);
+  }
+  for (const Finding& f : report.findings) {
+    if (!f.is_news && !f.resolved) lines.push_back("still: " + headline(f));
   }
   return lines;
 }
@@ -66,14 +74,16 @@ std::string text_of(const Report& report) {
   std::string text = "dshang: verdict " + verdict_of(report) + " as of " + seconds(report.as_of) + ", " +
                      std::to_string(report.world_size) + " ranks on " + std::to_string(report.nodes) +
                      (report.nodes == 1 ? " node" : " nodes") + ", started " + report.started + "\n";
-  for (const std::string& line : all_lines(report)) text += line + "\n";
+  std::vector<std::string> lines;
+  for (const Finding& f : report.findings) add_whole(report, f, lines);
+  for (const std::string& line : lines) text += line + "\n";
   if (report.findings.empty()) text += "nothing was found\n";
   for (const std::string& line : report.not_checked) text += "not checked: " + line + "\n";
   return text;
 }
 
 std::string block_of(const Report& report, std::size_t limit) {
-  std::vector<std::string> lines = all_lines(report);
+  std::vector<std::string> lines = lines_of_news(report);
   std::string tail = report.dir.empty() ? "" : "dshang: full report: " + report.dir + "/report.txt\n";
   std::string block;
   std::size_t count = 0;

@@ -208,3 +208,54 @@ def test_without_a_directory_given_one_is_made_where_the_job_was_started(tmp_pat
         rank.end()
         job.ended()
         assert json.loads((folder / "report.json").read_text())["verdict"] == "healthy"
+
+
+def test_a_report_of_the_users_own_stays(tmp_path):
+    with Job(tmp_path) as job:
+        job.dir.mkdir()
+        for name in ("report.txt", "flight"):
+            (job.dir / name).write_text("of the user")
+        (tmp_path / "elsewhere").write_text("of the user")
+        (job.dir / "report.json").symlink_to(tmp_path / "elsewhere")
+        ranks = job.start(2)
+        ranks[0].do("call all_reduce 8")
+        ranks[0].do("wait all_reduce 8")
+        ranks[1].process.kill()
+        wait_for(lambda: re.search(r"file of your own and stays; the report is in .*attempt-1/", job.said()))
+        ranks[0].kill()
+        job.ended()
+        for name in ("report.txt", "report.json", "flight"):
+            assert (job.dir / name).read_text() == "of the user"
+        assert (job.dir / "attempt-1" / "report.txt").exists() and (job.dir / "attempt-1" / "report.json").exists()
+
+
+def hostile_pipe(folder):
+    os.mkfifo(folder / "rank-1.1.flight")
+
+
+def hostile_device(folder):
+    (folder / "rank-1.1.flight").symlink_to("/dev/zero")
+
+
+def hostile_length(folder):
+    with open(folder / "rank-1.1.flight", "w") as file:
+        file.truncate(20 << 30)
+
+
+def hostile_note(folder):
+    os.mkfifo(folder / "spool.elsewhere")
+
+
+@pytest.mark.parametrize("hostile", [hostile_pipe, hostile_device, hostile_length, hostile_note])
+def test_report_reads_no_file_that_no_job_writes(tmp_path, hostile):
+    with Job(tmp_path) as job:
+        for rank in job.start(1):
+            rank.end()
+        job.ended()
+        folder = (job.dir / "flight").resolve()
+        hostile(folder)
+        told = subprocess.run(["prlimit", "--as=%d" % (2 << 30), DSHANG, "report", "--json", job.dir], capture_output=True,
+                              text=True, timeout=20)
+        found = json.loads(told.stdout)
+        named = [line for line in found["not_checked"] if "rank-1.1.flight" in line]
+        assert len(named) == (hostile is not hostile_note), told

@@ -182,6 +182,64 @@ TEST_CASE("a better explanation replaces the first one and keeps its time", "[re
   CHECK(report.findings[0].at == 4.0);
 }
 
+TEST_CASE("the block tells news whole and the headline of what was told before", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  Finding lengths = finding("data-differs", Severity::kWarning, Certainty::kProven), hang = finding("uneven-steps", Severity::kHang);
+  lengths.subject = "length";
+  lengths.suspects = {};
+  lengths.evidence = {"the evidence"};
+  Report report = history.update(*job, {{lengths}, {}, {}}, &news);
+  CHECK(block_of(report).find("dshang: WARNING [data-differs] something\ndshang:   - the evidence\n") == 0);
+  lengths.suspects = {1};  // a third rank came: now it is clear who
+  report = history.update(*job, {{lengths}, {}, {}}, &news);
+  CHECK(report.findings.size() == 1);
+  CHECK(block_of(report).find("the evidence") != std::string::npos);
+  report = history.update(*job, {{hang, lengths}, {}, {}}, &news);
+  std::string block = block_of(report);
+  CHECK(block.find("dshang: HANG [uneven-steps]") == 0);
+  CHECK(block.find("\ndshang: still: WARNING [data-differs] something\n") != std::string::npos);
+  CHECK(block.find("the evidence") == std::string::npos);
+  CHECK(text_of(report).find("the evidence") != std::string::npos);
+  report = history.update(*job, {{hang, lengths}, {}, {}}, &news);
+  CHECK_FALSE(news);
+  CHECK(block_of(report).find("still: HANG") != std::string::npos);
+}
+
+TEST_CASE("two findings of a class that speak of different things are two", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  Finding lengths = finding("data-differs", Severity::kWarning), content = lengths;
+  lengths.subject = "length";
+  content.subject = "content";
+  history.update(*job, {{lengths}, {}, {}}, &news);
+  Report report = history.update(*job, {{lengths, content}, {}, {}}, &news);
+  CHECK(news);
+  CHECK(report.findings.size() == 2);
+}
+
+TEST_CASE("what happens a second time is told again, with its own time", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  Finding stall = finding("host-stall", Severity::kHang);
+  stall.at = 4;
+  history.update(*job, {{stall}, {}, {}}, &news);
+  job->journal.now_ns += 2 * kSecondNs;
+  history.update(*job, {}, &news);
+  history.update(*job, {{stall}, {}, {}}, &news);
+  CHECK_FALSE(news);  // the same one
+  history.update(*job, {}, &news);
+  job->journal.now_ns += 20 * kSecondNs;
+  stall.at = 15;
+  Report report = history.update(*job, {{stall}, {}, {}}, &news);
+  CHECK(news);
+  CHECK(report.findings[0].at == 15);
+  CHECK(report.findings[0].found == 27);
+}
+
 TEST_CASE("the verdict is the worst that has not ended", "[report]") {
   Report report;
   CHECK(verdict_of(report) == "healthy");
@@ -202,6 +260,7 @@ TEST_CASE("the block fits one write and 25 lines however much there is to say", 
   report.dir = "/somewhere";
   for (int i = 0; i < 20; ++i) {
     report.findings.push_back(finding("rank-dead", Severity::kHang));
+    report.findings.back().is_news = true;
     report.findings.back().evidence.assign(30, std::string(3000, 'x'));
   }
   std::string block = block_of(report);
