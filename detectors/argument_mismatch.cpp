@@ -137,6 +137,6 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
 
 }  // namespace
 
-DSHANG_EXPLAINER(8, "argument-mismatch", explain);
+DSHANG_EXPLAINER(9, "argument-mismatch", explain);
 
 }  // namespace dshang::detect

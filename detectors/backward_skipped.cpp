@@ -65,8 +65,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool part_of_it = !rounds.empty() || d.story.backward_before > 0;
   e.summary = who(d) + " made the forward pass but not " + (part_of_it ? "all of " : "") +
               "its backward pass" + step_text(d) + " and went on; from call " +
-              std::to_string(d.origin.value_or(d.visible.call)) +
-              " on the ranks do different things and all wait in " + call_at(d);
+              std::to_string(d.origin.value_or(d.visible.call)) + " on the ranks do different things; " +
+              waiting_at(d);
   const char* what = d.story.from_visits ? " module visits" : " calls";
   if (d.story.forward_before > 0) {
     e.evidence.push_back("forward: the same on both sides, " + std::to_string(d.story.forward_before) + what);

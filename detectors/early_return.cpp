@@ -50,8 +50,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
     std::string at = place_text(view, story.added[0]);
     e.summary = who(d) + " makes a call at " + at + " that nobody else makes, while the other ranks go on" +
                 step_text(d) +
-                ": it left the training loop, or the call is behind a condition on the rank; all wait in " +
-                call_at(d);
+                ": it left the training loop, or the call is behind a condition on the rank; " +
+                waiting_at(d);
     e.evidence.push_back("judged: nobody called from " + at +
                          " in any step before; whether that line is inside the loop is not recorded");
     e.fix = {
@@ -66,8 +66,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
     return e;
   }
   if (left_loop) {
-    e.summary = who(d) + " left the training loop while the other ranks go on" + step_text(d) +
-                "; all wait in " + call_at(d);
+    e.summary =
+        who(d) + " left the training loop while the other ranks go on" + step_text(d) + "; " + waiting_at(d);
     e.fix = {
         "Leave the loop on all ranks together: all-reduce the stop flag (early stopping, time limit, "
         "`break`) before it is used.",
@@ -80,8 +80,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const bool gather = gathers_weights(view, d);
   e.summary = who(d) + " returned from the forward pass before " + modules +
               (entered.empty() ? "" : " (entered at " + entered + ")") + (anew ? " and began another" : "") +
-              step_text(d) + "; the others " + (gather ? "gather " : "run ") + modules + " and all wait in " +
-              call_at(d);
+              step_text(d) + "; the others " + (gather ? "gather " : "run ") + modules + "; " + waiting_at(d);
   if (!anew) e.evidence.push_back("modules that " + who(d) + " did not reach: " + modules);
   e.fix = {
       std::string(gather ? "In ZeRO-3 every" : "Every") +

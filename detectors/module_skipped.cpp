@@ -92,8 +92,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
                                 : (story.next.empty() ? "" : place_text(view, story.next[0]));
   e.summary = who(d) + (skipped ? " left out " : " ran ") + modules +
               (entered.empty() ? "" : " (entered at " + entered + ")") +
-              (skipped ? ", which the others run" : ", which the others do not run") + step_text(d) +
-              "; all wait in " + call_at(d);
+              (skipped ? ", which the others run" : ", which the others do not run") + step_text(d) + "; " +
+              waiting_at(d);
   add_remedy(view, d, e);
   return e;
 }

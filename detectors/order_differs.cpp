@@ -27,7 +27,7 @@ std::optional<Explanation> explain(const JobView&, const Divergence& d) {
               (permuted ? " makes the same calls in another order"
                : later  ? " makes a call that the others make later"
                         : " makes another call than the others") +
-              step_text(d) + "; all wait in " + call_at(d);
+              step_text(d) + "; " + waiting_at(d);
   if (permuted)
     e.evidence.push_back("the next " + std::to_string(d.story.added.size()) +
                          " are the same on both sides, in another order");
@@ -42,6 +42,6 @@ std::optional<Explanation> explain(const JobView&, const Divergence& d) {
 
 }  // namespace
 
-DSHANG_EXPLAINER(7, "order-differs", explain);
+DSHANG_EXPLAINER(8, "order-differs", explain);
 
 }  // namespace dshang::detect

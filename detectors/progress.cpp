@@ -134,6 +134,12 @@ std::vector<std::string> fixes_of_progress(const Progress& p, bool advances) {
         "answer, a pipe that nobody reads).",
         "A lock or a dead data-loader worker looks the same: look at its Python stack above."};
   }
+  if (sleeps_in(p, {"nanosleep", "sleep"})) {
+    return {
+        "The rank sleeps (`time.sleep`, or a loop that waits for a file, a port or another process and never "
+        "sees it): look at the function above, give it a time-out, and wait on all ranks alike.",
+    };
+  }
   return {
       "The rank waits for a lock, a queue or a worker that never answers: a deadlock on the host. Look at "
       "the function above: a dead "

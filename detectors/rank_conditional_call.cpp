@@ -53,8 +53,48 @@ std::vector<std::string> fixes_for(const std::string& purpose, bool named) {
   };
 }
 
+// The newest call of the rank in a phase of that name.
+const job::Call* newest_in(const JobView& view, const job::RankView& rank, const std::string& phase) {
+  const auto& calls = rank.records().calls;
+  for (std::uint64_t n = calls.end(); n-- > calls.first();) {
+    const job::Call& call = calls.at(n);
+    if (!call.torn && view.names().text(call.phase) == phase) return &call;
+  }
+  return nullptr;
+}
+
+// Saving and the like may as well stand behind the loop, where the rank has come too early.
+void tell_of_the_loop(const JobView& view, Rank rank, const std::string& purpose, Explanation& e) {
+  const job::RankView* told = view.by_rank(rank);
+  const job::Call* call = told ? newest_in(view, *told, purpose) : nullptr;
+  if (!call || purpose == kGather || is_in_loop(view, *told, *call)) return;
+  e.class_certainty = Certainty::kJudged;
+  e.evidence.push_back("judged: whether '" + purpose +
+                       "' is called inside the loop or behind it is not recorded");
+  e.fix.push_back(
+      "If every rank calls it, behind the loop: " + job::ranks_text({rank}) +
+      " left the loop early; give all ranks the same number of batches and steps, and leave the loop "
+      "together.");
+}
+
+// The side that is in such a phase is the one to speak of, where neither is singled out.
+std::optional<Explanation> made_by_others(const JobView& view, const Divergence& d) {
+  if (!others_save_or_evaluate(view, d)) return std::nullopt;
+  const Token& made = d.story.expected[0];
+  std::string purpose = view.names().text(made.phase), place = place_text(view, made);
+  Explanation e;
+  e.class_certainty = Certainty::kProven;
+  e.summary = others_text(d) + " made collectives for '" + purpose + "'" +
+              (place.empty() ? "" : " (" + place + ")") + " that " + told_text(d) + " does not make" +
+              step_text(d) + "; " + waiting_at(d);
+  e.fix = fixes_for(purpose, false);
+  tell_of_the_loop(view, d.witness, purpose, e);
+  return e;
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (d.story.repetition) return std::nullopt;  // all make it, some more often
+  if (std::optional<Explanation> e = made_by_others(view, d)) return e;
   bool inserted = d.story.kind == Story::Kind::kInsertion;
   bool left_out = d.story.kind == Story::Kind::kDeletion;
   if (!inserted && !left_out) return std::nullopt;
@@ -86,15 +126,16 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
                                           : "collectives for '" + purpose + "'";
   if (inserted) {
     e.summary = who(d) + " made " + what + (place.empty() ? "" : " (" + place + ")") +
-                " that the other ranks do not make" + step_text(d) + "; all wait in " + call_at(d);
+                " that the other ranks do not make" + step_text(d) + "; " + waiting_at(d);
   } else {
     e.summary = who(d) + " left out " + what + (place.empty() ? "" : " (" + place + ")") +
-                " that the other ranks make" + step_text(d) + "; all wait in " + call_at(d);
+                " that the other ranks make" + step_text(d) + "; " + waiting_at(d);
   }
   if (in_loop)
     e.evidence.push_back(who(d) +
                          " is still in the loop: the call lies between lines that it passes in every step");
   e.fix = fixes_for(purpose, inserted && named_for_side(view, d.story.added[0]));
+  if (inserted && !purpose.empty()) tell_of_the_loop(view, d.told_of, purpose, e);
   return e;
 }
 

@@ -151,7 +151,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   e.summary = "another number of repetitions" + phase + step_text(d) + ": " + round +
               (entered.empty() ? "" : " (entered at " + entered + ")") + " " +
               count_text(r.told, r.told_inside) + " on " + told_text(d) + ", " +
-              count_text(r.others, r.others_inside) + " on " + others_text(d) + "; all wait in " + call_at(d);
+              count_text(r.others, r.others_inside) + " on " + others_text(d) + "; " + waiting_at(d);
   if (r.round.size() > 1)
     e.evidence.push_back("one round is " + std::to_string(r.round.size()) +
                          (d.story.from_visits ? " visits" : " calls"));

@@ -30,6 +30,7 @@ Lengths loader_lengths(const JobView& view, const Divergence& d, const Token* en
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
+  if (others_save_or_evaluate(view, d)) return std::nullopt;
   bool exhausted = story.loop_ended || (!story.next.empty() && story.next[0].kind == Token::Kind::kLoopEnd);
   bool other_exhausted = !story.expected.empty() && story.expected[0].kind == Token::Kind::kLoopEnd;
   bool one_more = !story.next.empty() && story.next[0].kind == Token::Kind::kStep &&
@@ -58,7 +59,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
                : whole_step ? " makes a step less than the others and went on to something else"
                : other_exhausted ? " began another step while the others have no more batches"
                                  : " makes a step more than the others, which went on to something else") +
-              step_text(d) + "; all wait in " + call_at(d);
+              step_text(d) + "; " + waiting_at(d);
   if (!lengths.told.empty()) {
     e.evidence.push_back("length of its loader: " + lengths.told +
                          (lengths.other.empty()

@@ -58,12 +58,17 @@ std::string call_text(const job::Side& side) {
   if (side.count) text += " of " + std::to_string(*side.count);
   if (side.dtype) text += " " + *side.dtype;
   if (side.reduce_op) text += " " + *side.reduce_op;
-  if (side.root) text += " from root " + std::to_string(*side.root);
+  bool to_root = side.op == "reduce" || side.op == "gather";
+  if (side.root) text += (to_root ? " to root " : " from root ") + std::to_string(*side.root);
   return text;
 }
 
 std::string call_at(const Divergence& d) {
   return "call " + std::to_string(d.visible.call) + " of " + d.comm->name;
+}
+
+std::string waiting_at(const Divergence& d) {
+  return (d.missing.empty() ? std::string("all wait") : wait_text(d.waiting)) + " in " + call_at(d);
 }
 
 std::string modules_text(const JobView& view, const job::Tokens& tokens) {
@@ -322,6 +327,13 @@ bool has_modules(const job::Tokens& tokens) {
 bool in_phase(const JobView& view, const job::Tokens& tokens, bool (*is_phase)(std::string_view)) {
   return std::any_of(tokens.begin(), tokens.end(),
                      [&](const Token& t) { return is_phase(view.names().text(t.phase)); });
+}
+
+bool others_save_or_evaluate(const JobView& view, const Divergence& d) {
+  auto is_side = [&](const job::Tokens& tokens) {
+    return !tokens.empty() && job::is_side_phase(view.names().text(tokens[0].phase));
+  };
+  return d.suspects.empty() && d.told_of >= 0 && is_side(d.story.expected) && !is_side(d.story.next);
 }
 
 }  // namespace dshang::detect

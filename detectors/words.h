@@ -10,6 +10,7 @@ namespace dshang::detect {
 
 std::string call_text(const job::Side& side);  // "all_gather of 4000 f32"
 std::string call_at(const Divergence& d);      // "call 118 of world"
+std::string waiting_at(const Divergence& d);   // "all wait in call 118 of world", or only those that do
 std::string modules_text(const JobView& view,
                          const job::Tokens& tokens);  // outermost names: "layers.3, layers.4"
 std::string place_text(const JobView& view, const job::Token& token);  // "train.py:12 forward", "" unknown
@@ -55,6 +56,10 @@ bool from_new_lines(const JobView& view, const Divergence& d);
 std::vector<std::string> names_on_the_way(const JobView& view, const job::Tokens& tokens);
 // Whether a function on the way to this call is named for saving, evaluating, logging or loading.
 bool named_for_side(const JobView& view, const job::Token& token);
+
+// Nobody is singled out, and it is not those that the story tells of but the others that went on to saving,
+// evaluating, logging or loading.
+bool others_save_or_evaluate(const JobView& view, const Divergence& d);
 
 bool has_modules(const job::Tokens& tokens);
 bool in_phase(const JobView& view, const job::Tokens& tokens, bool (*is_phase)(std::string_view));
