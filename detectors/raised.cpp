@@ -138,11 +138,12 @@ void tell_raised(const JobView& view, const Raised& raised, Explanation& explana
                               (raised.before < kAtOnce ? "" : " " + seconds_text(raised.before) + " later")
                         : "; the rank has done nothing since that was recorded";
   explanation.evidence.insert(explanation.evidence.begin(), line);
-  const char* agree = raised.caught ? ", and do not swallow an exception on one rank only: re-raise it, or "
-                                      "agree on it (every rank all-reduces a "
-                                      "flag \"failed\", and all skip the batch, or stop, together)."
-                                    : ", and let an exception end the rank rather than handle it on one rank "
-                                      "only: the others then end too.";
+  const char* agree = raised.caught
+                          ? ", and do not swallow an exception on one rank only: re-raise it, or "
+                            "agree on it (every rank all-reduces a "
+                            "flag \"failed\", and all skip the batch, or stop, together)."
+                          : ". Where the program handles it and waits, let it end the rank: the others then "
+                            "end too.";
   explanation.fix.insert(explanation.fix.begin(),
                          "Mend what raises " + type_of(view, e) + " on " + rank + agree);
 }

@@ -28,8 +28,8 @@ std::string purpose_of(const JobView& view, const job::Tokens& tokens) {
 std::vector<std::string> fixes_for(const std::string& purpose, bool named) {
   if (purpose.empty() && !named) {
     return {
-        "Make the call on every rank: take it out of the condition (`if rank == 0:`, or one on data that "
-        "differs), and keep only the "
+        "Make the call on every rank: take it out of the condition (`if rank == 0:`, one on data that "
+        "differs, an `except` block), and keep only the "
         "printing or writing behind it. torch.distributed's calls, reading a metric of all ranks and "
         "barriers are collective.",
         "If it saves, evaluates, logs or loads: in ZeRO-3 save_checkpoint, save_16bit_model, "

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -124,8 +125,24 @@ bool same_process(const job::RankRecords& records, const job::ProcessJournal& jo
   return records.pid == journal.pid && records.pid_start_ticks == journal.pid_start_ticks;
 }
 
+template <typename T>
+bool have_common(const std::set<T>& a, const std::set<T>& b) {
+  return std::any_of(a.begin(), a.end(), [&](const T& one) { return b.count(one) > 0; });
+}
+
 class Collector {
  public:
+  std::size_t processes() const { return result_.job->processes.size(); }
+
+  // Directories of several nodes hold different ranks, which share communicators.
+  void expect_one_job(const std::string& named, const std::string& first, std::size_t before) const {
+    std::size_t all = processes();
+    if (have_common(ranks_of(0, before), ranks_of(before, all)) &&
+        !have_common(communicators_of(0, before), communicators_of(before, all)))
+      throw std::runtime_error(named + " is of another job than " + first +
+                               ": both hold the same ranks, and no communicator of theirs is the same");
+  }
+
   void add_folder(const fs::path& folder) {
     job::Journal journal = read_journal_of(folder);
     std::vector<std::unique_ptr<job::Process>> loaded;
@@ -219,6 +236,20 @@ class Collector {
         "disk was full): nothing was heard from the job after its newest record");
   }
 
+  std::set<job::Rank> ranks_of(std::size_t from, std::size_t to) const {
+    std::set<job::Rank> ranks;
+    for (std::size_t i = from; i < to; ++i) ranks.insert(result_.job->processes[i]->records.rank);
+    return ranks;
+  }
+
+  std::set<std::uint64_t> communicators_of(std::size_t from, std::size_t to) const {
+    std::set<std::uint64_t> ids;
+    for (std::size_t i = from; i < to; ++i) {
+      for (const job::Comm& comm : result_.job->processes[i]->records.comms) ids.insert(comm.id);
+    }
+    return ids;
+  }
+
   std::unique_ptr<job::Process> load(const fs::path& path) {
     auto process = std::make_unique<job::Process>();
     Bytes bytes(read_file(path.string()));
@@ -296,12 +327,14 @@ job::Report repeat(Replay& replay, job::FindingHistory* history) {
 Replay replay(const std::vector<std::string>& directories) {
   Collector collector;
   for (const std::string& named : directories) {
+    const std::size_t before = collector.processes();
     std::vector<fs::path> nodes = nodes_below(named);
     std::error_code error;
     if (nodes.empty() || fs::is_directory(fs::path(named) / "flight", error)) {
       collector.add_folder(flight_folder(named));
     }
     for (const fs::path& node : nodes) collector.add_folder(node);
+    collector.expect_one_job(named, directories[0], before);
   }
   return collector.take();
 }

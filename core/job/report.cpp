@@ -22,6 +22,8 @@ bool grew_from(const std::vector<Rank>& before, const std::vector<Rank>& now) {
                      [&](Rank rank) { return std::count(now.begin(), now.end(), rank) > 0; });
 }
 
+bool is_ending(const Finding& f) { return f.type == "rank-dead" || f.type == "interrupted"; }
+
 // `b` is the same trouble told again: an explanation may grow (class, positions, suspects) as more is
 // recorded.
 bool same_trouble(const Finding& a, const Finding& b) {
@@ -30,6 +32,8 @@ bool same_trouble(const Finding& a, const Finding& b) {
   if (a.type == b.type && a.subject == b.subject && a.comm == b.comm &&
       (a.suspects == b.suspects || (may_grow && grew_from(a.suspects, b.suspects))))
     return true;
+  // Ranks that were ended because they hung do not explain the hang.
+  if (is_ending(b) && !is_ending(a)) return false;
   bool both_hang = a.severity == Severity::kHang && b.severity == Severity::kHang;
   return both_hang && a.comm && a.comm == b.comm && a.call == b.call;
 }

@@ -13,7 +13,7 @@ namespace dshang::interpose {
 namespace {
 
 constexpr std::uint64_t kSecond = 1000000000;
-constexpr const char* kThreadNames[] = {"pt_nccl_", "pt_nccl2_", "NCCL Progress", "NCCL Service"};
+constexpr const char* kThreadNames[] = {"NCCL Progress", "NCCL Service"};
 
 bool is_nccl_thread(const char* tid) {
   char path[64], name[32];
@@ -32,7 +32,7 @@ bool is_nccl_thread(const char* tid) {
 
 }  // namespace
 
-bool has_nccl_group() {
+bool has_communicator() {
   DIR* tasks = opendir("/proc/self/task");
   if (!tasks) return false;
   bool found = false;
@@ -53,15 +53,16 @@ void NotIntercepting::look(std::uint64_t now_ns) {
     over_ = true;
     return;
   }
-  if (!has_nccl_group()) {
-    group_since_ns_ = 0;
+  if (!has_communicator()) {
+    since_ns_ = 0;
     return;
   }
-  if (!group_since_ns_) group_since_ns_ = now_ns;
-  if (now_ns - group_since_ns_ < 60 * kSecond) return;
+  if (!since_ns_) since_ns_ = now_ns;
+  if (now_ns - since_ns_ < 60 * kSecond) return;
   over_ = true;
   rank::say(
-      "NOT INTERCEPTING: there is an NCCL group, but no call of NCCL was seen for 60 s. NCCL is linked "
+      "NOT INTERCEPTING: there is an NCCL communicator, but no call of NCCL was seen for 60 s. NCCL is "
+      "linked "
       "statically and "
       "hidden, called through ctypes, or loaded with RTLD_DEEPBIND; hangs of this rank will not be found");
 }

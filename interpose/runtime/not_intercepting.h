@@ -1,8 +1,9 @@
-// Says in one line that torch has an NCCL process group and yet no call of NCCL ever came by, after a minute
-// of that.
+// Says in one line that this process has an NCCL communicator and yet no call of NCCL ever came by, after a
+// minute of that.
 //
-// Seen by the names of the threads that torch and NCCL start for a group (ProcessGroupNCCL.cpp:
-// `pt_nccl_watchdg`, `pt_nccl2_…`; NCCL's proxy: `NCCL Progress`, `NCCL Service`).
+// Seen by the names of the threads that NCCL itself starts with a communicator (proxy.cc: `NCCL Progress`,
+// `NCCL Service`).  torch's own (`pt_nccl_watchdg`) say nothing: they run from init_process_group on, and the
+// first collective may come much later.
 // Threads: the helper thread.
 #pragma once
 
@@ -17,11 +18,11 @@ class NotIntercepting {
 
  private:
   std::uint64_t next_look_ns_;
-  std::uint64_t group_since_ns_ = 0;
+  std::uint64_t since_ns_ = 0;
   bool over_ = false;
 };
 
 // Whether a thread of that kind runs in this process.
-bool has_nccl_group();
+bool has_communicator();
 
 }  // namespace dshang::interpose

@@ -259,3 +259,16 @@ def test_report_reads_no_file_that_no_job_writes(tmp_path, hostile):
         found = json.loads(told.stdout)
         named = [line for line in found["not_checked"] if "rank-1.1.flight" in line]
         assert len(named) == (hostile is not hostile_note), told
+
+
+def test_directories_of_two_jobs_are_not_put_together(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        with Job(tmp_path / name) as job:
+            for rank in job.start(1):
+                rank.do("call all_reduce 8")
+                rank.end()
+            job.ended()
+    command = [DSHANG, "report", tmp_path / "one" / "out", tmp_path / "other" / "out"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    assert told.returncode == 2 and "is of another job than" in told.stderr and not told.stdout, told

@@ -240,6 +240,22 @@ TEST_CASE("what happens a second time is told again, with its own time", "[repor
   CHECK(report.findings[0].found == 27);
 }
 
+TEST_CASE("ranks that are ended while they hang do not take the place of what was found", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  Finding skipped = finding("module-skipped", Severity::kHang, Certainty::kProven), dead = finding("rank-dead", Severity::kHang);
+  skipped.waiting = dead.waiting = {0, 1};
+  skipped.comm = dead.comm = "world";
+  skipped.call = dead.call = 7;
+  skipped.at = dead.at = 4;
+  history.update(*job, {{skipped}, {}, {}}, &news);
+  for (auto& process : job->processes) process->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, true, 2};
+  Report report = history.update(*job, {{dead}, {}, {}}, &news);
+  REQUIRE(report.findings.size() == 2);
+  CHECK(std::any_of(report.findings.begin(), report.findings.end(), [](const Finding& f) { return f.type == "module-skipped"; }));
+}
+
 TEST_CASE("the verdict is the worst that has not ended", "[report]") {
   Report report;
   CHECK(verdict_of(report) == "healthy");

@@ -38,17 +38,16 @@ class Stderr {
   int kept_, ends_[2];
 };
 
-// A thread with the name that torch gives to its watchdog.
-class Watchdog {
+class NamedThread {
  public:
-  Watchdog() : thread_([this] {
-      prctl(PR_SET_NAME, "pt_nccl_watchdg");
+  explicit NamedThread(const char* name) : thread_([this, name] {
+      prctl(PR_SET_NAME, name);
       named_ = true;
       while (!over_) std::this_thread::yield();
     }) {
     while (!named_) std::this_thread::yield();
   }
-  ~Watchdog() {
+  ~NamedThread() {
     over_ = true;
     thread_.join();
   }
@@ -60,28 +59,31 @@ class Watchdog {
 
 }  // namespace
 
-TEST_CASE("a group without any call is said once, after a minute") {
+TEST_CASE("a communicator without any call is said once, after a minute") {
   fakes::nccl_was_seen = false;
   Stderr out;
   NotIntercepting watch(kSecond);
   watch.look(kSecond);
   watch.look(200 * kSecond);
-  CHECK(out.text().empty());  // there is no group
-  Watchdog watchdog;
-  for (std::uint64_t t = 210; t < 270; t += 5) watch.look(t * kSecond);
   CHECK(out.text().empty());
-  watch.look(270 * kSecond);
+  NamedThread watchdog("pt_nccl_watchdg");  // a group that has not communicated yet
+  for (std::uint64_t t = 200; t < 300; t += 5) watch.look(t * kSecond);
+  CHECK(out.text().empty());
+  NamedThread service("NCCL Service  0");
+  for (std::uint64_t t = 310; t < 370; t += 5) watch.look(t * kSecond);
+  CHECK(out.text().empty());
+  watch.look(370 * kSecond);
   std::string said = out.text();
   CHECK(said.rfind("dshang: NOT INTERCEPTING", 0) == 0);
   CHECK(said.find('\n') == said.size() - 1);
-  watch.look(400 * kSecond);
+  watch.look(500 * kSecond);
   CHECK(out.text().empty());
   fakes::nccl_was_seen = true;
 }
 
 TEST_CASE("nothing is said where calls are seen") {
   Stderr out;
-  Watchdog watchdog;
+  NamedThread service("NCCL Service  0");
   NotIntercepting watch(kSecond);
   for (std::uint64_t t = 1; t < 200; t += 5) watch.look(t * kSecond);
   CHECK(out.text().empty());
