@@ -58,9 +58,9 @@ void run(Work& work) {
       e.class_certainty = Certainty::kJudged;
       std::string doing = p.innermost.empty() ? "" : " in " + p.innermost;
       e.summary = "rank " + std::to_string(rank) +
-                  (advances  ? " is still busy"
-                   : p.known ? " is stuck"
-                             : " is") +
+                  (advances                      ? " is still busy"
+                   : p.known && !p.others_work() ? " is stuck"
+                                                 : " is") +
                   " on the host" + doing + " while " + wait_text(d.waiting) + " for it in " + call_at(d) +
                   " (" + seconds_text(waited) + ")";
       e.evidence = evidence_of_progress(p);
@@ -71,9 +71,9 @@ void run(Work& work) {
       e.fix = fixes_of_progress(p, advances);
       Finding f = finding_of(view, d, "host-stall", std::move(e));
       bool long_wait = waited >= std::min(limit.seconds / 2, 10 * view.stall_after());
-      f.severity = advances  ? (long_wait ? Severity::kWarning : Severity::kInfo)
-                   : p.known ? Severity::kHang
-                             : Severity::kWarning;
+      f.severity = advances                      ? (long_wait ? Severity::kWarning : Severity::kInfo)
+                   : p.known && !p.others_work() ? Severity::kHang
+                                                 : Severity::kWarning;
       f.certainty = Certainty::kJudged;
       f.suspects = {rank};
       f.origin.reset();

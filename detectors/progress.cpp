@@ -1,6 +1,8 @@
 #include "detectors/progress.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 
 #include "detectors/words.h"
 
@@ -58,12 +60,22 @@ std::string rate(std::int64_t bytes, double seconds) {
   return bytes_text(static_cast<std::uint64_t>(static_cast<double>(bytes) / std::max(seconds, 0.1))) + "/s";
 }
 
-bool sleeps_in(const Progress& p, std::initializer_list<const char*> words) {
-  auto has = [&](const std::string& text) {
-    return std::any_of(words.begin(), words.end(),
-                       [&](const char* word) { return text.find(word) != text.npos; });
-  };
-  return has(p.sleeping_in) || (!p.frames.empty() && (has(p.frames[0]) || has(p.innermost)));
+// Whether one of its words, between everything that is no letter or digit, is one of these.
+bool has_word(std::string_view text, std::initializer_list<std::string_view> words) {
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at;
+    while (end < text.size() && std::isalnum(static_cast<unsigned char>(text[end]))) ++end;
+    if (std::count(words.begin(), words.end(), text.substr(at, end - at)) > 0) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+// Where the kernel holds it, and the functions on top of its Python stack ("file:line function").
+bool sleeps_in(const Progress& p, std::initializer_list<std::string_view> words) {
+  auto function = [](std::string_view frame) { return frame.substr(frame.rfind(' ') + 1); };
+  return has_word(p.sleeping_in, words) || has_word(function(p.innermost), words) ||
+         (!p.frames.empty() && has_word(function(p.frames[0]), words));
 }
 
 }  // namespace
@@ -82,6 +94,8 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     p.known = true;
     p.window = static_cast<double>(newest.time_ns - oldest->time_ns) / 1e9;
     if (oldest->cpu_seconds && newest.cpu_seconds) p.cpu_seconds = *newest.cpu_seconds - *oldest->cpu_seconds;
+    if (oldest->other_cpu_seconds && newest.other_cpu_seconds)
+      p.other_cpu = *newest.other_cpu_seconds - *oldest->other_cpu_seconds;
     if (oldest->read_bytes && newest.read_bytes)
       p.read = static_cast<std::int64_t>(*newest.read_bytes - *oldest->read_bytes);
     if (oldest->written_bytes && newest.written_bytes)
@@ -111,6 +125,9 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
                     " s, no bytes of I/O read or written" + in_window +
                     (p.sleeping_in.empty() ? "" : "; sleeping in " + p.sleeping_in));
   }
+  if (p.known && !p.advances() && p.others_work())
+    lines.push_back("other threads of its process used " + seconds_text(p.other_cpu) + " of CPU" + in_window +
+                    ": it may wait for them");
   if (!p.frames.empty()) {
     std::string line = "Python stack, innermost first:";
     for (std::size_t i = 0; i < p.frames.size() && i < 6; ++i) line += (i ? " < " : " ") + p.frames[i];
@@ -128,7 +145,8 @@ std::vector<std::string> fixes_of_progress(const Progress& p, bool advances) {
         "rank 0.",
         "If it must take that long, give the process group a time-out that covers it."};
   }
-  if (sleeps_in(p, {"write", "read", "pipe", "fsync", "nfs", "io_"})) {
+  if (sleeps_in(p,
+                {"write", "read", "pread64", "pwrite64", "readv", "writev", "pipe", "fsync", "nfs", "io"})) {
     return {
         "The rank is blocked in I/O: look at the storage or file system (a full disk, a mount that does not "
         "answer, a pipe that nobody reads).",

@@ -17,12 +17,14 @@ struct Progress {
   bool known = false;
   double window = 0;        // seconds
   double cpu_seconds = -1;  // -1 = unreadable
+  double other_cpu = -1;    // of other threads of the process: it may wait for them; -1 = unreadable
   std::int64_t read = -1, written = -1;
   bool stack_moved = false;
   bool runnable = false;    // it wants a core, and gets none on a machine that has too much to do
   std::string innermost;    // user function of the newest stack: "a15.py:55 next_batch"
   std::string sleeping_in;  // wchan or system call
   std::vector<std::string> frames;
+  bool others_work() const { return other_cpu >= kCpuShare * window; }
   bool advances() const {
     return cpu_seconds >= kCpuShare * window || read + written >= static_cast<std::int64_t>(kIoBytes) ||
            stack_moved || runnable;

@@ -58,9 +58,14 @@ job::HostSample HostWatch::look(const std::vector<job::Thread>& threads, const P
 
   cpu_known_ = io_known_ = true;
   bool any = look_at_threads(threads);
+  look_at_others(*process, threads);
   look_at_children(*process, processes);
   last_look_ticks_ = boot_ticks();
-  if (any && cpu_known_) sample.cpu_seconds = seconds_of_ticks(cpu_threads_.total() + cpu_children_.total());
+  if (any && cpu_known_) {
+    std::uint64_t told = cpu_threads_.total() + cpu_own_.total();
+    sample.cpu_seconds = seconds_of_ticks(cpu_threads_.total() + cpu_children_.total());
+    sample.other_cpu_seconds = seconds_of_ticks(cpu_process_.total() - std::min(cpu_process_.total(), told));
+  }
   if (any && io_known_) {
     sample.read_bytes = read_.total();
     sample.written_bytes = written_.total();
@@ -92,6 +97,18 @@ bool HostWatch::look_at_threads(const std::vector<job::Thread>& threads) {
   }
   cpu_threads_.forget_others();
   return any;
+}
+
+// The process's sum holds its threads, also those that ended.
+void HostWatch::look_at_others(const ProcStat& process, const std::vector<job::Thread>& threads) {
+  cpu_process_.part(key_of(pid_, process.start_ticks), process.cpu_ticks, last_look_ticks_ == 0);
+  for (const job::Thread& thread : threads) {
+    if (!thread.tid || !(thread.flags & flight::kThreadOwn)) continue;
+    auto tid = static_cast<std::int32_t>(thread.tid);
+    if (auto stat = read_stat(thread_path(pid_, tid)))
+      cpu_own_.part(key_of(tid, stat->start_ticks), stat->cpu_ticks, last_look_ticks_ == 0);
+  }
+  cpu_own_.forget_others();
 }
 
 void HostWatch::look_at_children(const ProcStat& process, const ProcessTable& processes) {

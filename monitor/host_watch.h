@@ -1,8 +1,8 @@
 // Looks at one rank process from outside, again and again: CPU time and I/O of what works for the job in it.
 //
 // Counted are the threads that made calls or visits and the child processes; where no thread has made any
-// yet, the process without dshang's own threads.  The sums never fall: a thread or child that ends keeps what
-// it had.
+// yet, the process without dshang's own threads.  What its other threads do is told apart: it may be what
+// those wait for.  The sums never fall: a thread or child that ends keeps what it had.
 #pragma once
 
 #include <cstdint>
@@ -46,6 +46,7 @@ class HostWatch {
 
  private:
   bool look_at_threads(const std::vector<job::Thread>& threads);
+  void look_at_others(const ProcStat& process, const std::vector<job::Thread>& threads);
   void look_at_children(const ProcStat& process, const ProcessTable& processes);
   void count_io(std::uint64_t key, const std::string& path, bool old);
 
@@ -53,7 +54,7 @@ class HostWatch {
   bool cpu_known_ = false, io_known_ = false;
   std::uint64_t last_look_ticks_ = 0;  // CLOCK_BOOTTIME in ticks; 0 = never
   std::uint64_t last_reaped_ = 0;
-  GrowingSum cpu_threads_, cpu_children_, read_, written_;
+  GrowingSum cpu_process_, cpu_own_, cpu_threads_, cpu_children_, read_, written_;
 };
 
 }  // namespace dshang::monitor

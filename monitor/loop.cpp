@@ -1,6 +1,7 @@
 #include "monitor/loop.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -59,6 +60,7 @@ void Loop::run() {
     if (anybody_came && !anybody_alive() && guests_.empty() && !is_readable(server_.descriptor()) &&
         !others_may_come(now))
       break;
+    if (anybody_came && adopted_by_a_rank()) break;
     if (!anybody_came && elapsed(started_ns_, now) > kPatienceForFirstRank) return;
     go("the registration of a rank", [&] { accept_guests(now); });
     go("the registration of a rank", [&] { hear_guests(now); });
@@ -84,6 +86,15 @@ bool Loop::others_may_come(std::uint64_t now) const {
   const auto& attached = attempt_->attached();
   auto world = static_cast<std::size_t>(std::max(attached.front()->process->records.world_size, 0));
   return attached.size() < world;
+}
+
+// A rank that is the reaper of its processes and executes another program loses what kept this monitor apart
+// from its children (interpose/runtime/keeper.h), and may wait until it has none.
+bool Loop::adopted_by_a_rank() const {
+  const auto& attached = attempt_->attached();
+  return std::any_of(attached.begin(), attached.end(), [parent = getppid()](const auto& one) {
+    return one->process->records.pid == parent;
+  });
 }
 
 bool Loop::anybody_alive() const {

@@ -60,6 +60,7 @@ class Loop {
   void say_blind();
   void finish();
   bool anybody_alive() const;
+  bool adopted_by_a_rank() const;
   bool others_may_come(std::uint64_t now) const;
 
   Settings settings_;

@@ -84,6 +84,7 @@ HostSample sample_of(const Json& json) {
   HostSample sample;
   sample.time_ns = json.at("at_ns");
   sample.cpu_seconds = get<double>(json, "cpu");
+  sample.other_cpu_seconds = get<double>(json, "other_cpu");
   sample.read_bytes = get<std::uint64_t>(json, "read");
   sample.written_bytes = get<std::uint64_t>(json, "written");
   sample.state = json.value("state", std::string("?")).at(0);
@@ -150,6 +151,7 @@ std::string line_of_sample(const ProcessJournal& process, const HostSample& samp
   json.update(key_of(process));
   json["at_ns"] = sample.time_ns;
   put(json, "cpu", sample.cpu_seconds);
+  put(json, "other_cpu", sample.other_cpu_seconds);
   put(json, "read", sample.read_bytes);
   put(json, "written", sample.written_bytes);
   json["state"] = std::string(1, sample.state);

@@ -34,6 +34,7 @@ inline constexpr std::size_t kSamplesKept = 600;
 struct HostSample {
   std::uint64_t time_ns = 0;
   std::optional<double> cpu_seconds;
+  std::optional<double> other_cpu_seconds;                 // of its other threads, without dshang's own
   std::optional<std::uint64_t> read_bytes, written_bytes;  // rchar/wchar: what the program asked for
   char state = '?';                                        // of the main thread: R S D T Z
   std::string wchan;                                       // where the main thread sleeps, "" unknown

@@ -43,17 +43,23 @@ bool is_told_differently(const Finding& a, const Finding& b) {
          a.origin != b.origin;
 }
 
-// The ranks it speaks of have ended since: what they waited for cannot be seen any more, and did not come.
+// Ranks it speaks of have ended since: what they waited for cannot be seen any more, and did not come, unless
+// all of them ended well.
 bool is_frozen(const Job& job, const Finding& f) {
   auto concerned = [&](Rank rank) {
     return std::count(f.suspects.begin(), f.suspects.end(), rank) ||
            std::count(f.waiting.begin(), f.waiting.end(), rank);
   };
-  return std::any_of(job.processes.begin(), job.processes.end(), [&](const auto& process) {
+  bool any = false, all_well = true;
+  for (const auto& process : job.processes) {
     Rank rank = process->records.world_rank ? static_cast<Rank>(process->records.world_rank) - 1
                                             : process->records.rank;
-    return process->journal.death && concerned(rank);
-  });
+    if (!concerned(rank)) continue;
+    const std::optional<Death>& death = process->journal.death;
+    any = any || death;
+    all_well = all_well && death && death->known != EndingKnown::kNo && !death->by_signal && death->code == 0;
+  }
+  return any && !all_well;
 }
 
 bool is_wrong(const std::vector<Finding>& findings) {

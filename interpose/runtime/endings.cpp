@@ -52,6 +52,8 @@ void install() {
   if (installed) return;
   installed = true;
   on_exit(on_exit_status, nullptr);
+  // The kernel keeps signals without a handler from the first process of a pid namespace: it must stay so.
+  if (libc::process_id() == 1) return;
   for (int signal : kSignals) {
     struct sigaction now;
     if (sigaction(signal, nullptr, &now) != 0 || (now.sa_flags & SA_SIGINFO) || now.sa_handler != SIG_DFL)

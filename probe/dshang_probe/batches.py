@@ -1,7 +1,7 @@
 """A short hash of what a batch holds, so that equal batches on several ranks can be told.
 
-Only memory that the host owns is read: tensors on the CPU, a bounded number of bytes of each.  A batch whose tensors
-are elsewhere has no hash.  Containers are read as the interpreter stores them: one that makes its values when it is
+Only memory that the host owns is read: tensors on the CPU, a bounded number of bytes of each.  A batch with a tensor
+that is elsewhere or has gaps, or with an unknown object, has no hash: what it differs in may be there.  Containers are read as the interpreter stores them: one that makes its values when it is
 asked for them is not asked.
 """
 from itertools import islice
@@ -19,7 +19,7 @@ def fingerprint(batch, tensor_types):
     """(hash, shapes) as texts; None when nothing of the batch could be read."""
     reading = _Reading(tensor_types)
     reading.add(batch, 0)
-    if not reading.read:
+    if reading.unread or not reading.read:
         return None
     return reading.digest.hexdigest(), " ".join(reading.shapes)[:160]
 
@@ -29,7 +29,7 @@ class _Reading:
         self.tensor_types = tensor_types
         self.digest = hasher()
         self.shapes = []
-        self.leaves, self.read = 0, False
+        self.leaves, self.read, self.unread = 0, False, False
 
     def add(self, value, depth):
         if depth > _DEEPEST or self.leaves >= _MOST_LEAVES:
@@ -45,8 +45,11 @@ class _Reading:
         elif kind in (int, float, bool):
             self.leaves += 1
             self.digest.update(repr(value).encode() + b"\0")
-        elif is_known(kind, "__getitem__"):
-            for part in _parts(value, kind):
+        elif value is not None:
+            parts = _parts(value, kind) if is_known(kind, "__getitem__") else None
+            if parts is None:
+                self.unread = True
+            for part in parts or ():
                 self.add(part, depth + 1)
 
     def _add_tensor(self, tensor):
@@ -54,10 +57,12 @@ class _Reading:
         kind = str(tensor.dtype).rsplit(".", 1)[-1]
         self.shapes.append("%s[%s]" % (kind, ",".join(str(size) for size in tensor.shape)))
         length = tensor.numel() * tensor.element_size()
-        if tensor.device.type != "cpu" or str(tensor.layout) != "torch.strided" or not tensor.is_contiguous():
+        if length == 0:
             return
-        address = tensor.data_ptr()
-        if not address or not length:
+        readable = tensor.device.type == "cpu" and str(tensor.layout) == "torch.strided" and _has_no_gaps(tensor)
+        address = tensor.data_ptr() if readable else 0
+        if not address:
+            self.unread = True
             return
         self.read = True
         self.digest.update(self.shapes[-1].encode())
@@ -69,11 +74,21 @@ class _Reading:
             self.digest.update(ctypes.string_at(address + (length - _PIECE) * piece // (pieces - 1), _PIECE))
 
 
+def _has_no_gaps(tensor):
+    """Whether its elements lie side by side, in whatever order of the dimensions (channels_last)."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size != 1 and stride != expected:
+            return False
+        expected *= size
+    return True
+
+
 def _parts(value, kind):
-    """The first of what a container holds."""
+    """The first of what a container holds; None: it is none."""
     if issubclass(kind, list):
         return list.__getitem__(value, slice(_MOST_LEAVES))
     if issubclass(kind, tuple):
         return tuple.__getitem__(value, slice(_MOST_LEAVES))
     held = value if issubclass(kind, dict) else own_attribute(value, "data")     # UserDict: the batches of tokenizers
-    return list(islice(dict.values(held), _MOST_LEAVES)) if issubclass(type(held), dict) else ()
+    return list(islice(dict.values(held), _MOST_LEAVES)) if issubclass(type(held), dict) else None

@@ -3,6 +3,7 @@ hold, and when one is exhausted."""
 import weakref
 
 from dshang_probe.batches import fingerprint
+from dshang_probe.errors import without_own_frame
 from dshang_probe.known import is_known, own_attribute
 
 _BY_INDEX = 0                 # torch.utils.data.dataloader._DatasetKind.Map
@@ -54,6 +55,9 @@ class Loader:
                 batch = original(iterator)
             except StopIteration:
                 guarded("data loaders", native.loop_end, _taken(iterator))
+                raise
+            except BaseException as error:
+                without_own_frame(error)
                 raise
             guarded("batches", read, iterator, batch)
             return batch

@@ -1,6 +1,7 @@
 """What the probe notes so that ranks can be compared: batches, loaders, models, configurations, backward, traces."""
 import ctypes
 import gc
+import math
 import sys
 import types
 from collections import UserDict
@@ -14,13 +15,15 @@ from dshang_probe.structure import note_parameters
 class Tensor:
     """A tensor, as far as fingerprints go; its memory is a ctypes buffer."""
 
-    def __init__(self, data, shape=None, device="cpu", contiguous=True):
+    def __init__(self, data, shape=None, device="cpu", stride=None):
         self.buffer = ctypes.create_string_buffer(bytes(data), len(data))
         self.shape, self.dtype, self.layout = shape or (len(data),), "torch.uint8", "torch.strided"
-        self.device, self.contiguous = types.SimpleNamespace(type=device), contiguous
+        self.device, self.strides = types.SimpleNamespace(type=device), stride
 
-    def is_contiguous(self):
-        return self.contiguous
+    def stride(self):
+        if self.strides:
+            return self.strides
+        return tuple(math.prod(self.shape[dimension + 1:]) for dimension in range(len(self.shape)))
 
     def numel(self):
         return len(self.buffer)
@@ -59,12 +62,18 @@ def test_a_long_tensor_is_read_in_pieces_from_its_first_to_its_last_byte(monkeyp
 
 def test_nothing_is_read_of_the_device_or_of_unknown_objects():
     assert hash_of(Tensor(b"abc", device="cuda")) is None
-    assert hash_of(Tensor(b"abc", contiguous=False)) is None
+    assert hash_of(Tensor(b"abcdef", shape=(3,), stride=(2,))) is None
+    assert hash_of(["a label", Tensor(b"abcdef", shape=(3,), stride=(2,))]) is None
     assert hash_of([object(), None, 3, 2.5]) is None
     nested = []
     nested.append(nested)
     assert hash_of(nested) is None
-    assert hash_of([Tensor(b"abc", device="cuda"), "a text"]) is not None
+    assert hash_of([Tensor(b"abc", device="cuda"), "a text"]) is None
+
+
+def test_dense_tensors_are_read_in_any_order_of_their_dimensions():
+    images = [Tensor(bytes(range(first, first + 24)), shape=(1, 3, 2, 4), stride=(24, 1, 12, 3)) for first in (0, 1)]
+    assert hash_of(["a label", images[0]]) != hash_of(["a label", images[1]]) is not None
 
 
 class Data(list):

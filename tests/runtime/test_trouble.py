@@ -2,6 +2,7 @@
 import subprocess
 
 import pytest
+from conftest import BUILD
 
 FORBID = """
     import struct
@@ -248,6 +249,26 @@ def test_a_rank_that_adopts_orphans_waits_for_its_own_children_alone(bench):
     """)
     assert out == "3\nno more\n" and err == ""
     assert len(bench.events("hello")) == 1
+
+
+def test_such_a_rank_may_execute_another_program_and_wait_for_all_its_children(bench):
+    """Its monitor becomes its child by that, and ends."""
+    out, err = bench.run("""
+    import glob, signal, sys
+    if len(sys.argv) > 1:
+        child = os.spawnlp(os.P_NOWAIT, "true", "true")
+        signal.alarm(20)
+        try:
+            while True: print(os.wait()[0] == child)
+        except ChildProcessError: print("no more")
+        os._exit(0)
+    assert process.prctl(36, 1, 0, 0, 0) == 0
+    communicator()
+    while not glob.glob(os.environ["DSHANG_DIR"] + "/flight/monitor.log"): time.sleep(0.05)
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, sys.argv[0], "again"])
+    """, watched=False, DSHANG_MONITOR=str(BUILD / "dshang"))
+    assert out.split("\n")[-3:] == ["True", "no more", ""] or out.split("\n")[-4:] == ["True", "False", "no more", ""], out
 
 
 def test_such_a_rank_starts_the_next_monitor_and_keeps_no_remains_of_the_first(bench):

@@ -72,6 +72,20 @@ TEST_CASE("ranks that were ended while they waited did not get what they waited 
   CHECK(verdict_of(report) == "hang");
 }
 
+TEST_CASE("a wait that ended is over although the ranks ended well at once", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(15);
+  Finding stall = finding("host-stall", Severity::kHang);
+  stall.suspects = {1};
+  stall.waiting = {0};
+  history.update(*job, {{stall}, {}, {}}, &news);
+  for (auto& process : job->processes) process->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, false, 0};
+  Report report = history.update(*job, {}, &news);
+  CHECK(report.findings[0].resolved);
+  CHECK(verdict_of(report) == "healthy");
+}
+
 TEST_CASE("endings after a first finding are its consequences", "[report]") {
   FindingHistory history;
   bool news = false;

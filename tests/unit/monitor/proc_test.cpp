@@ -1,10 +1,13 @@
 #include "monitor/proc.h"
 
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 
 #include "catch.h"
 #include "monitor/host_watch.h"
@@ -112,4 +115,40 @@ TEST_CASE("the CPU time of a child that ends between two looks is counted once")
   double grown = *last.cpu_seconds - *first.cpu_seconds;
   CHECK(grown > 0.2);
   CHECK(grown < 0.8);
+}
+
+TEST_CASE("the CPU time of other threads is told apart from that of the threads that work for the job") {
+  HostWatch watch(getpid());
+  ProcessTable table;
+  job::Thread main_thread, own;
+  main_thread.tid = static_cast<std::uint32_t>(getpid());
+  main_thread.flags = flight::kThreadCalls;
+  own.flags = flight::kThreadOwn;
+  std::atomic<std::uint32_t> own_tid{0};
+  std::atomic<bool> over{false};
+  auto spin = [&] {
+    while (!over) {
+    }
+  };
+  std::thread helper([&] {
+    own_tid = static_cast<std::uint32_t>(syscall(SYS_gettid));
+    spin();
+  });
+  while (!own_tid) usleep(1000);
+  own.tid = own_tid;
+  table.refresh();
+  job::HostSample first = watch.look({main_thread, own}, table);
+  std::thread pool(spin);
+  usleep(1000000);
+  table.refresh();
+  job::HostSample last = watch.look({main_thread, own}, table);
+  over = true;
+  helper.join();
+  pool.join();
+  REQUIRE(first.other_cpu_seconds);
+  REQUIRE(last.other_cpu_seconds);
+  double others = *last.other_cpu_seconds - *first.other_cpu_seconds;
+  CHECK(others > 0.05);
+  CHECK(others < 1.3);  // without the helper's share it is at most what one thread can use
+  CHECK(*last.cpu_seconds - *first.cpu_seconds < 0.2);
 }
