@@ -17,6 +17,8 @@ DSHANG_PARAM(choice, ON_HANG, "report", "report|fail|exec:*",
              "what to do at a hang, beside the report: nothing; make the ranks fail, so that the job ends; "
              "run a command");
 DSHANG_PARAM(choice, FAIL_ON, "proven", "proven|judged", "how certain a hang must be for fail and exec");
+DSHANG_PARAM(seconds, FAIL_AFTER, "5", "0..86400",
+             "how long a rank must have waited in a hang that was found before fail or exec is carried out");
 DSHANG_PARAM(seconds, FAIL_GRACE, "90", "1..86400",
              "after how long a rank that was made to fail, and neither ends nor goes on, gets SIGTERM");
 
@@ -72,6 +74,7 @@ OnHang::OnHang() {
   action_ = static_cast<Action>(choice.index);
   if (action_ == Action::kExec) command_ = choice.text + kExec.size();
   if (param_FAIL_ON.value().index == 1) certainty_ = job::Certainty::kJudged;
+  patience_ns_ = static_cast<std::uint64_t>(param_FAIL_AFTER.value() * 1e9);
   grace_ns_ = static_cast<std::uint64_t>(param_FAIL_GRACE.value() * 1e9);
 }
 
@@ -106,7 +109,7 @@ void OnHang::round(const Attempt& attempt, const JobOutput& job_output, bool is_
     Watched& one = watched(finding, now);
     one.over = one.over || !somebody_waits(attempt.job(), finding, one.since_ns);
     std::uint64_t stood = elapsed(one.since_ns, now);
-    bool is_time = is_written ? stood >= kPatience : stood >= kPatience + kPatienceForDisk;
+    bool is_time = is_written ? stood >= patience_ns_ : stood >= patience_ns_ + kPatienceForDisk;
     if (one.acted || one.over || !is_time) continue;
     one.acted = true;
     act(attempt, job_output, finding, now);

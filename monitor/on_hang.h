@@ -7,9 +7,9 @@
 //   exec:<command>  a shell command is run (monitor/hang_command.h)
 //
 // A hang is a finding of that severity which is no consequence of another one, not resolved, and as certain
-// as DSHANG_FAIL_ON says.  It is acted upon once, when a rank that it speaks of has been for kPatience in a
-// call that it was in already when the finding was made: a disagreement that NCCL got over ends no job,
-// however long a later call takes.
+// as DSHANG_FAIL_ON says.  It is acted upon once, when a rank that it speaks of has been for
+// DSHANG_FAIL_AFTER in a call that it was in already when the finding was made: a disagreement that NCCL got
+// over ends no job, however long a later call takes.
 //
 // Threads: one at a time.
 #pragma once
@@ -28,7 +28,6 @@ namespace dshang::monitor {
 
 class OnHang {
  public:
-  static constexpr std::uint64_t kPatience = 5 * kSecond;
   static constexpr unsigned kMostCommands = 16;    // an attempt
   static constexpr unsigned kCommandSeconds = 60;  // then a command is ended
 
@@ -70,7 +69,7 @@ class OnHang {
   Action action_ = Action::kReport;
   std::string command_;
   job::Certainty certainty_ = job::Certainty::kProven;
-  std::uint64_t grace_ns_ = 0;
+  std::uint64_t patience_ns_ = 0, grace_ns_ = 0;
   std::vector<Watched> watched_;
   std::vector<Told> told_;        // not ended by signal yet
   std::uint64_t ordered_ns_ = 0;  // 0 = not yet

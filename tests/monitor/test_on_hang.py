@@ -8,7 +8,17 @@ import pytest
 
 from fakejob import Job, monitors_of, report, wait_for
 
-PATIENCE = 5        # OnHang::kPatience
+AFTER = 1
+
+
+@pytest.fixture
+def start(tmp_path, monkeypatch):
+    """Makes jobs whose directory is the current one."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(action, **settings):
+        return Job(tmp_path, DSHANG_ON_HANG=action, **{"DSHANG_FAIL_AFTER": str(AFTER), **settings})
+    return make
 
 
 def hang(job, world=2):
@@ -47,12 +57,12 @@ def processes_with(word):
 
 # ---- fail ---------------------------------------------------------------------------------------------------
 
-def test_every_rank_is_told_to_fail_with_the_findings_sentence(tmp_path):
-    with Job(tmp_path, DSHANG_ON_HANG="fail") as job:
+def test_every_rank_is_told_to_fail_with_the_findings_sentence(start):
+    with start("fail", DSHANG_FAIL_AFTER="5") as job:
         ranks = hang(job)
         found = time.monotonic()
         told = [rank.hear(r"^fail (\d) (.*)$") for rank in ranks]
-        assert time.monotonic() - found > PATIENCE - 2
+        assert time.monotonic() - found > 3
         finding = report(job)["findings"][0]
         for kind, sentence in (match.groups() for match in told):
             assert kind == "0"
@@ -61,14 +71,14 @@ def test_every_rank_is_told_to_fail_with_the_findings_sentence(tmp_path):
         assert all(rank.process.poll() is None for rank in ranks)       # they end by their own error
 
 
-def test_a_dead_rank_is_told_as_gone(tmp_path):
-    with Job(tmp_path, DSHANG_ON_HANG="fail") as job:
+def test_a_dead_rank_is_told_as_gone(start):
+    with start("fail") as job:
         ranks = death(job)
         assert ranks[0].hear(r"^fail (\d) ").group(1) == "1"
 
 
-def test_a_rank_that_does_not_fail_is_ended(tmp_path):
-    with Job(tmp_path, DSHANG_ON_HANG="fail", DSHANG_FAIL_GRACE="1") as job:
+def test_a_rank_that_does_not_fail_is_ended(start):
+    with start("fail", DSHANG_FAIL_GRACE="1") as job:
         ranks = hang(job)
         for rank in ranks:
             assert rank.process.wait(60) == -signal.SIGTERM
@@ -77,9 +87,9 @@ def test_a_rank_that_does_not_fail_is_ended(tmp_path):
         assert report(job)["findings"][0]["class"] == "argument-mismatch"
 
 
-def test_a_rank_that_goes_on_is_not_ended(tmp_path):
+def test_a_rank_that_goes_on_is_not_ended(start):
     """A program that takes the error and makes its communicators again."""
-    with Job(tmp_path, DSHANG_ON_HANG="fail", DSHANG_FAIL_GRACE="2") as job:
+    with start("fail", DSHANG_FAIL_GRACE="2") as job:
         ranks = hang(job)
         for rank in ranks:
             rank.hear("^fail ")
@@ -89,21 +99,21 @@ def test_a_rank_that_goes_on_is_not_ended(tmp_path):
         assert "SIGTERM" not in job.said()
 
 
-def test_a_disagreement_that_nobody_waits_in_ends_nothing(tmp_path):
+def test_a_disagreement_that_nobody_waits_in_ends_nothing(start):
     """As counts that NCCL does not compare; a call that takes long afterwards is not this one."""
-    with Job(tmp_path, DSHANG_ON_HANG="fail") as job:
+    with start("fail") as job:
         ranks = hang(job)
         for rank in ranks:
             rank.do("finish")
         for rank in ranks:
             rank.do("wait all_gather 3")
-        time.sleep(PATIENCE + 3)
+        time.sleep(AFTER + 2)
         assert "DSHANG_ON_HANG" not in job.said()
 
 
-def test_a_judged_hang_ends_a_job_only_where_that_is_wanted(tmp_path):
+def test_a_judged_hang_ends_a_job_only_where_that_is_wanted(start):
     for wanted in ({}, {"DSHANG_FAIL_ON": "judged"}):
-        with Job(tmp_path, DSHANG_ON_HANG="fail", DSHANG_STALL_AFTER="1", **wanted) as job:
+        with start("fail", DSHANG_STALL_AFTER="1", **wanted) as job:
             ranks = job.start(2)
             for rank in ranks:
                 rank.do("call all_reduce 8")
@@ -113,12 +123,12 @@ def test_a_judged_hang_ends_a_job_only_where_that_is_wanted(tmp_path):
             if wanted:
                 ranks[0].hear("^fail 0 ")
             else:
-                time.sleep(PATIENCE + 3)
+                time.sleep(AFTER + 2)
                 assert "DSHANG_ON_HANG" not in job.said()
 
 
-def test_the_next_attempt_is_not_told(tmp_path):
-    with Job(tmp_path, DSHANG_ON_HANG="fail") as job:
+def test_the_next_attempt_is_not_told(start):
+    with start("fail") as job:
         for rank in hang(job):
             rank.hear("^fail ")
             rank.do("record 1", answer=False)
@@ -139,28 +149,28 @@ def test_the_next_attempt_is_not_told(tmp_path):
 
 # ---- a command ------------------------------------------------------------------------------------------------
 
-def test_a_command_runs_once_and_knows_the_finding(tmp_path):
+def test_a_command_runs_once_and_knows_the_finding(start, tmp_path):
     command = r"""exec:printf '%s|' "$DSHANG_HANG_CLASS" "$DSHANG_HANG_CERTAINTY" "$DSHANG_HANG_SUSPECTS" \
         "$DSHANG_HANG_WAITING" "$DSHANG_HANG_SUMMARY" "$LD_PRELOAD" "$(umask)" >> told; cat; \
         cp $DSHANG_REPORT/report.txt copy; echo said; exit 3"""
-    os.umask(0o022)
-    os.chdir(tmp_path)
-    with Job(tmp_path, DSHANG_ON_HANG=command) as job:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    with start(command) as job:
         ranks = hang(job, 3)
         wait_for(lambda: (job.dir / "on_hang.log").exists() and (job.dir / "on_hang.log").read_text() == "said\n")
         time.sleep(2)
         finding = report(job)["findings"][0]
         told = (tmp_path / "told").read_text()
-        assert told == f"argument-mismatch|proven|2|0,1|{finding['summary']}||0022|"
+        assert told == f"argument-mismatch|proven|2|0,1|{finding['summary']}||{mask:04o}|"
         assert "rank 2" in (tmp_path / "copy").read_text()
         assert all(rank.process.poll() is None for rank in ranks)
         assert len(re.findall("^dshang: DSHANG_ON_HANG runs ", job.said(), re.M)) == 1
 
 
-def test_a_command_holds_nothing_of_the_job_up(tmp_path):
+def test_a_command_holds_nothing_of_the_job_up(start):
     """One that runs on when the job is gone keeps neither the monitor nor the job's stderr."""
     word = f"61.{os.getpid()}"
-    with Job(tmp_path, DSHANG_ON_HANG=f"exec:sleep {word}") as job:
+    with start(f"exec:sleep {word}") as job:
         ranks = hang(job)
         pids = wait_for(lambda: [pid for pid in processes_with(word) if os.readlink(f"/proc/{pid}/exe").endswith("sleep")])
         try:
@@ -175,12 +185,12 @@ def test_a_command_holds_nothing_of_the_job_up(tmp_path):
                 os.kill(pid, signal.SIGKILL)
 
 
-def test_a_finding_is_no_part_of_the_command(tmp_path):
+def test_a_finding_is_no_part_of_the_command(tmp_path, monkeypatch):
     """Its text comes from the job: paths, names; a shell must not read it."""
     odd = tmp_path / "a $(touch told) `touch told`; touch told"
     odd.mkdir()
-    os.chdir(odd)
-    with Job(odd, DSHANG_ON_HANG="exec:true") as job:
+    monkeypatch.chdir(odd)
+    with Job(odd, DSHANG_ON_HANG="exec:true", DSHANG_FAIL_AFTER="0") as job:
         hang(job)
         wait_for(lambda: "DSHANG_ON_HANG runs true" in job.said())
         time.sleep(1)
