@@ -129,18 +129,22 @@ def test_a_judged_hang_ends_a_job_only_where_that_is_wanted(start, wanted):
 
 def test_the_next_attempt_is_not_told(start):
     with start("fail") as job:
-        for rank in hang(job):
+        ranks = hang(job)
+        for rank in ranks:
             rank.hear("^fail ")
-            rank.do("record 1", answer=False)
-            rank.process.wait(60)
-        again = [job.rank(r, 2, restart=1) for r in range(2)]
+        ranks[0].do("record 1", answer=False)
+        ranks[0].process.wait(60)
+        again = [job.rank(0, 2, restart=1)]       # the monitor is the same: rank 1 of the first attempt is still there
+        ranks[1].kill()
+        again.append(job.rank(1, 2, restart=1))
         for rank in again:
             rank.do("comm")
             rank.do("call all_reduce 8")
-        time.sleep(2)
+        time.sleep(AFTER + 1)
         for rank in again:
             rank.do("call all_reduce 8")
             assert b"fail" not in rank.heard
+        for rank in again:
             assert rank.end() == 0
         job.ended()
         assert (job.dir / "attempt-2" / "report.json").exists()

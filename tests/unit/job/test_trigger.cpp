@@ -92,8 +92,8 @@ TEST_CASE("a difference settles also where facts are new", "[trigger]") {
   auto job = made(rank(0, 2, fact + "call all_gather 5 bf16 queued\n") + rank(1, 2, fact + "call all_gather 6 bf16 queued\n"));
   Trigger trigger;
   CHECK_FALSE(trigger.look(*job));
-  CHECK_FALSE(asks_within(trigger, *job, 0.3));
-  CHECK(asks_within(trigger, *job, 0.6));
+  CHECK_FALSE(asks_within(trigger, *job, 0.15));
+  CHECK(asks_within(trigger, *job, 0.2));
 }
 
 TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {
