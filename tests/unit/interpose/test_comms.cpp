@@ -1,5 +1,8 @@
 #include <sys/mman.h>
 
+#include <cstring>
+#include <list>
+
 #include "core/flight/reader.h"
 #include "interpose/calls/numbers.h"
 #include "interpose/comms/identity.h"
@@ -338,7 +341,8 @@ TEST_CASE("the first asynchronous error is kept") {
 TEST_CASE("communicators that are ordered to fail answer an error, and its words") {
   Process p;
   Comm first = p.communicator(4, 1, 'a');
-  runtime::Failure order;
+  static std::list<runtime::Failure> orders;  // each valid for good
+  runtime::Failure& order = orders.emplace_back();
   order.comms = p.comms();
   std::strcpy(order.why, "the ranks disagree");
   runtime_double::state.failure = &order;
