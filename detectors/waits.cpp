@@ -232,7 +232,7 @@ double needed_seconds(const GpuWait& wait) {
 }
 
 double needed_seconds(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts) {
-  if (hosts == WaitGraph::Hosts::kInNccl) return kDeviceSyncSeconds;
+  if (hosts == WaitGraph::Hosts::kInNccl) return kSyncSeconds;
   double needed = 0;
   for (const Wait& wait : ring) {
     std::optional<GpuWait> gpu = gpu_wait_of(view, view.ranks[wait.member->process]);

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <string_view>
 
 #include "monitor/daemon.h"
@@ -17,6 +18,7 @@ namespace dshang::monitor {
 namespace {
 
 constexpr unsigned kPatienceForTerm = 5;  // seconds
+constexpr const char* kMindWord = "mind-command";
 
 std::string ranks_of(const std::vector<job::Rank>& ranks) {
   std::string text;
@@ -24,8 +26,7 @@ std::string ranks_of(const std::vector<job::Rank>& ranks) {
   return text;
 }
 
-// ---- in the children: only what POSIX allows between fork and exec in a program with threads
-// ------------------
+// ---- in the children: only what POSIX allows between fork and exec in a program with threads ----
 
 void close_all_above_2() {
 #ifdef SYS_close_range
@@ -56,19 +57,16 @@ bool ends_within(pid_t child, unsigned seconds) {
 }
 
 // Starts the command and sees to it that it ends.
-[[noreturn]] void mind(const char* const* command, char* const* environment, const char* log,
-                       unsigned limit) {
-  setsid();
+[[noreturn]] void mind(const char* command, char* const* environment, unsigned limit_seconds) {
   for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL);
-  umask(mask_at_start());
-  connect_streams(log);
   pid_t shell = fork();
   if (shell == 0) {
     setpgid(0, 0);
-    execve("/bin/sh", const_cast<char* const*>(command), environment);
+    const char* arguments[] = {"sh", "-c", command, nullptr};
+    execve("/bin/sh", const_cast<char* const*>(arguments), environment);
     _exit(127);
   }
-  if (shell < 0 || ends_within(shell, limit)) _exit(0);
+  if (shell < 0 || ends_within(shell, limit_seconds)) _exit(0);
   constexpr std::string_view kLine = "dshang: the command of DSHANG_ON_HANG takes too long and is ended\n";
   [[maybe_unused]] ssize_t written = write(1, kLine.data(), kLine.size());
   kill(-shell, SIGTERM);
@@ -94,7 +92,8 @@ std::vector<std::string> command_environment(const job::Finding& finding, const 
 
 bool run_command(const std::string& command, const std::vector<std::string>& environment,
                  const std::string& log, unsigned limit_seconds) {
-  const char* arguments[] = {"sh", "-c", command.c_str(), nullptr};
+  const std::string limit = std::to_string(limit_seconds);
+  const char* minding[] = {"dshang", kMindWord, limit.c_str(), command.c_str(), nullptr};
   std::vector<char*> entries;
   for (const std::string& entry : environment) entries.push_back(const_cast<char*>(entry.c_str()));
   entries.push_back(nullptr);
@@ -103,11 +102,22 @@ bool run_command(const std::string& command, const std::vector<std::string>& env
   if (child == 0) {
     pid_t minder = fork();
     if (minder != 0) _exit(minder < 0);
-    mind(arguments, entries.data(), log.c_str(), limit_seconds);
+    setsid();
+    umask(mask_at_start());
+    connect_streams(log.c_str());
+    // It is no monitor, and shall not look like one; where /proc is hidden it does.
+    execve("/proc/self/exe", const_cast<char* const*>(minding), entries.data());
+    mind(command.c_str(), entries.data(), limit_seconds);
   }
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool is_minder(int argc, char** argv) { return argc == 4 && std::string_view(argv[1]) == kMindWord; }
+
+void mind_command(char** argv) {
+  mind(argv[3], environ, static_cast<unsigned>(std::strtoul(argv[2], nullptr, 10)));
 }
 
 }  // namespace dshang::monitor

@@ -1,9 +1,8 @@
 // What the user wants done at a hang, beside the report (DSHANG_ON_HANG, DSHANG_FAIL_ON).
 //
 //   fail            the ranks of this node are told to fail: their communicators answer an error to whoever
-//   asks
-//                   (ncclCommGetAsyncError), as torch's watchdog does every 100 ms.  Those that neither end
-//                   nor go on get SIGTERM after DSHANG_FAIL_GRACE, and 10 s later SIGKILL
+//                   asks (ncclCommGetAsyncError), as torch's watchdog does every 100 ms.  Those that neither
+//                   end nor go on get SIGTERM after DSHANG_FAIL_GRACE, and 10 s later SIGKILL
 //   exec:<command>  a shell command is run (monitor/hang_command.h)
 //
 // A hang is a finding of that severity which is no consequence of another one, not resolved, and as certain

@@ -27,7 +27,7 @@ constexpr double kStillUntil = 5;  // looked at once a second, until then
 constexpr std::uint64_t kSettleNs = kSecond / 5;
 // Hosts that wait for their whole devices, in different communicators: a circle, or one step of many; looked
 // at ever more rarely.
-constexpr double kCrossedSeconds = 0.25;
+constexpr double kCrossedSeconds = 0.2;
 constexpr std::uint64_t kFirstCrossedNs = kSecond, kLastCrossedNs = 64 * kSecond;
 constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 

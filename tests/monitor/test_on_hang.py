@@ -2,11 +2,12 @@
 import os
 import re
 import signal
+import subprocess
 import time
 
 import pytest
 
-from fakejob import Job, monitors_of, report, wait_for
+from fakejob import DSHANG, Job, report, wait_for
 
 AFTER = 1
 
@@ -176,17 +177,23 @@ def test_a_command_holds_nothing_of_the_job_up(start):
     word = f"61.{os.getpid()}"
     with start(f"exec:sleep {word}") as job:
         ranks = hang(job)
-        pids = wait_for(lambda: [pid for pid in processes_with(word) if os.readlink(f"/proc/{pid}/exe").endswith("sleep")])
+        pids = wait_for(lambda: [pid for pid in processes_with(f"sleep\0{word}")])
         try:
             for entry in os.listdir(f"/proc/{pids[0]}/fd"):
                 assert os.readlink(f"/proc/{pids[0]}/fd/{entry}") in ("/dev/null", str(job.dir / "on_hang.log"))
             for rank in ranks:
                 rank.kill()
             job.ended()
-            assert not monitors_of(job.number)
         finally:
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
+
+
+def test_a_command_that_takes_too_long_is_ended():
+    word = f"67.{os.getpid()}"
+    minder = subprocess.run([DSHANG, "mind-command", "1", f"sleep {word}"], stdout=subprocess.PIPE, timeout=60)
+    assert b"takes too long" in minder.stdout
+    wait_for(lambda: not processes_with(f"sleep\0{word}"))
 
 
 def test_a_finding_is_no_part_of_the_command(tmp_path, monkeypatch):
