@@ -96,7 +96,7 @@ class WaitGraph {
 // outstanding there.
 inline constexpr double kSyncSeconds = 1;
 // One that waits for its whole device does wait for it: so long only until all ranks' records were read.
-inline constexpr double kDeviceSyncSeconds = 0.15;
+inline constexpr double kDeviceSyncSeconds = 0.2;
 
 // The function of CUDA that waits for the GPU, and since when the thread that made the rank's newest call is
 // inside it.
