@@ -210,7 +210,7 @@ void run(Work& work) {
     WaitGraph graph(view, hosts);
     std::vector<Wait> ring = graph.cycle();
     if (ring.empty() || !crosses_communicators(ring)) continue;
-    if (stood(view, ring) < kSyncSeconds) return;
+    if (stood(view, ring) < needed_seconds(view, ring, hosts)) return;
     work.findings.push_back(make_finding(view, ring, graph.stuck(), hosts));
     std::vector<Rank> ranks;
     for (const Wait& wait : graph.stuck()) ranks.push_back(wait.member->rank);

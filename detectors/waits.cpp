@@ -48,7 +48,7 @@ WaitGraph::WaitGraph(const JobView& view, Hosts hosts)
     bool quiet =
         hosts == Hosts::kQuiet && lasted(view, rank, newest_record(view, rank)) >= view.stall_after();
     std::optional<GpuWait> wait = hosts == Hosts::kInNccl ? std::nullopt : gpu_wait_of(view, rank);
-    bool in_cuda = wait && lasted(view, rank, wait->since_ns) >= kSyncSeconds;
+    bool in_cuda = wait && lasted(view, rank, wait->since_ns) >= needed_seconds(*wait);
     waits_on_host_.push_back((quiet || in_cuda) && !job::creating_since(rank));
   }
   for (Head& head : heads_) {
@@ -227,6 +227,20 @@ std::optional<GpuWait> gpu_wait_of(const JobView& view, const RankView& rank) {
   return GpuWait{function, threads[index].inside_since_ns};
 }
 
+double needed_seconds(const GpuWait& wait) {
+  return wait.function == "cudaDeviceSynchronize" ? kDeviceSyncSeconds : kSyncSeconds;
+}
+
+double needed_seconds(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts) {
+  if (hosts == WaitGraph::Hosts::kInNccl) return kSyncSeconds;
+  double needed = 0;
+  for (const Wait& wait : ring) {
+    std::optional<GpuWait> gpu = gpu_wait_of(view, view.ranks[wait.member->process]);
+    needed = std::max(needed, gpu ? needed_seconds(*gpu) : kSyncSeconds);
+  }
+  return needed;
+}
+
 std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring,
                                        WaitGraph::Hosts hosts) {
   std::vector<std::string> lines;
@@ -239,8 +253,8 @@ std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wa
     }
   }
   if (hosts == WaitGraph::Hosts::kInCuda) {
-    lines.push_back("judged: a host that has waited for the GPU for " + seconds_text(kSyncSeconds) +
-                    " waits for what is outstanding there");
+    lines.push_back("judged: a host that has waited for the GPU for " +
+                    seconds_text(needed_seconds(view, ring, hosts)) + " waits for what is outstanding there");
   } else if (hosts == WaitGraph::Hosts::kQuiet) {
     lines.push_back(
         "nothing was recorded of the hosts of these ranks since: they are taken to wait for these calls; " +

@@ -37,7 +37,8 @@ class WaitGraph {
   // When the host of a rank that is inside no call of NCCL is taken to wait for what it has outstanding.
   enum class Hosts {
     kInNccl,  // never: what is found is proven
-    kInCuda,  // while its thread has been inside a function of CUDA that waits for the GPU, for kSyncSeconds
+    kInCuda,  // while its thread has been inside a function of CUDA that waits for the GPU, for
+              // needed_seconds()
     kQuiet,   // also when nothing was recorded of it for a stall threshold
   };
   WaitGraph(const JobView& view, Hosts hosts);
@@ -94,6 +95,8 @@ class WaitGraph {
 // A host that is inside a function that waits for the GPU for so long is taken to wait for what is
 // outstanding there.
 inline constexpr double kSyncSeconds = 1;
+// One that waits for its whole device does wait for it: so long only until all ranks' records were read.
+inline constexpr double kDeviceSyncSeconds = 0.2;
 
 // The function of CUDA that waits for the GPU, and since when the thread that made the rank's newest call is
 // inside it.
@@ -102,6 +105,10 @@ struct GpuWait {
   std::uint64_t since_ns = 0;
 };
 std::optional<GpuWait> gpu_wait_of(const JobView& view, const job::RankView& rank);
+double needed_seconds(const GpuWait& wait);
+
+// How long a ring of such a graph must have stood before it is told.
+double needed_seconds(const JobView& view, const std::vector<Wait>& ring, WaitGraph::Hosts hosts);
 
 // Why a finding of such a graph may be made: the evidence for each rank of the ring, and the threshold.
 std::vector<std::string> host_evidence(const JobView& view, const std::vector<Wait>& ring,

@@ -47,6 +47,7 @@ class Attempt {
   // Runs the detectors.
   void analyse();
   bool suspicious() const { return trigger_.suspicious(); }
+  bool settling() const { return trigger_.settling(); }
   const job::Report& report() const { return report_; }
   bool has_news() const { return has_news_; }  // of the last analyse(): worth a block of text
   // Asks processes for their stacks where the last analysis wanted them, each at most once in `kStacksEvery`.

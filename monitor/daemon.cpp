@@ -18,6 +18,7 @@ namespace dshang::monitor {
 namespace {
 
 constexpr const char* kName = "dshang-monitor";
+mode_t mask_before = 022;
 
 void close_all_but(int keep) {
 #ifdef SYS_close_range
@@ -66,8 +67,10 @@ void ignore_signals() {
 void stay_in_foreground() {
   prctl(PR_SET_NAME, kName, 0, 0, 0);
   ignore_signals();
-  umask(077);
+  mask_before = umask(077);
 }
+
+mode_t mask_at_start() { return mask_before; }
 
 bool become_daemon(int keep) {
   pid_t child = fork();

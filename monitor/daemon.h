@@ -2,6 +2,8 @@
 // rank.
 #pragma once
 
+#include <sys/types.h>
+
 namespace dshang::monitor {
 
 // The calling process ends with status 0 and its grandchild goes on: in a session of its own, with no
@@ -12,5 +14,8 @@ bool become_daemon(int keep);
 
 // The same without leaving the process (`--foreground`): only the name and the signals.
 void stay_in_foreground();
+
+// The file mode mask that this program was started with; its own files are for the user alone.
+mode_t mask_at_start();
 
 }  // namespace dshang::monitor

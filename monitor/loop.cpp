@@ -21,6 +21,7 @@ namespace {
 constexpr std::uint64_t kPatienceForFirstRank = 10 * kSecond;
 constexpr std::uint64_t kPatienceForOthers = 200 * kMillisecond;  // after this monitor's start
 constexpr std::uint64_t kPatienceForGreeting = 2 * kSecond;
+constexpr std::uint64_t kPollWhenSettling = 10 * kMillisecond;
 constexpr std::uint64_t kSampleWhenSuspicious = 1 * kSecond, kSampleElse = 5 * kSecond;
 // Usually far less than the promised 2 s; on an overloaded machine late files are better than half ones.
 constexpr auto kPatienceForFiles = std::chrono::seconds(30);
@@ -68,6 +69,8 @@ void Loop::run() {
     if (now >= next_round_ns_) {
       next_round_ns_ = now + settings_.poll_ns;
       if (attempt_) round(now);
+      if (attempt_ && attempt_->settling())
+        next_round_ns_ = std::min(next_round_ns_, now + kPollWhenSettling);
     }
   }
   finish();

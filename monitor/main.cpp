@@ -6,6 +6,7 @@
 
 #include "core/job/version.h"
 #include "monitor/cli/commands.h"
+#include "monitor/hang_command.h"
 #include "monitor/typing.h"
 #include "monitor/warnings.h"
 
@@ -77,6 +78,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (dshang::monitor::is_minder(argc, argv)) dshang::monitor::mind_command(argv);
   try {
     return run(argc, argv);
   } catch (const std::exception& error) {

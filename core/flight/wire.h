@@ -2,8 +2,8 @@
 //
 // The address is wire_address(uid, job).  The rank connects and sends Hello with three descriptors (SCM_RIGHTS):
 // the flight memory, a pidfd of itself, a copy of its stderr; the second and third may be missing.  The monitor answers
-// kWelcome or kRefuse and keeps the connection; it may ask for stacks at any time.  Either end closing it means that
-// the process is gone (or has no use for the other): a rank then starts a monitor again.
+// kWelcome or kRefuse and keeps the connection; it may ask for stacks, or order a failure, at any time.  Either end closing
+// it means that the process is gone (or has no use for the other): a rank then starts a monitor again.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,13 @@ enum class MessageKind : std::uint32_t {
   kRefuse,        // monitor: text = why; try again only where `number` is 1 (a monitor in its last seconds)
   kStacks,        // monitor: write the stacks of all threads of this process; number = request
   kPing,          // monitor: nothing to do
+  kFail,          // monitor: the communicators that there are answer an error; number = FailureKind, text = why
+};
+
+// Why communicators are to fail.
+enum class FailureKind : std::uint64_t {
+  kDisagreement = 0,
+  kRankGone = 1,
 };
 
 struct Message {

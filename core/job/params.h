@@ -13,7 +13,7 @@ struct Params {
   bool probe = true;
   bool memory_headroom_is_percent = true;
   double memory_headroom = 5;  // percent of the device, or bytes, that a step should leave
-  double settle = 0.35;        // seconds without a new record after which a difference is explained
+  double settle = 0.35;        // seconds for which a rank must have waited elsewhere before that is a difference
 
   std::uint64_t memory_headroom_of(std::uint64_t device_bytes) const {
     return static_cast<std::uint64_t>(memory_headroom_is_percent

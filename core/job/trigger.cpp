@@ -23,6 +23,12 @@ constexpr double kLongestSettle =
 constexpr double kStillSeconds =
     1;                             // somebody waits, and nothing was recorded of anybody for Params::settle:
 constexpr double kStillUntil = 5;  // looked at once a second, until then
+// A difference settles so long without a new record: what a rank does on it, it does at once.
+constexpr std::uint64_t kSettleNs = kSecond / 5;
+// Hosts that wait for their whole devices, in different communicators: a circle, or one step of many; looked
+// at ever more rarely.
+constexpr double kCrossedSeconds = 0.2;
+constexpr std::uint64_t kFirstCrossedNs = kSecond, kLastCrossedNs = 64 * kSecond;
 constexpr std::uint64_t kPeriod = 10 * kSecond;  // between looks at a job that goes on
 
 // One communicator: the calls that not all members have made yet.
@@ -90,6 +96,8 @@ struct Trigger::State {
   void look_at_call(const Process& process, const Cursor& cursor, const Call& call);
   void look_at_facts(const RankRecords& records, Cursor& cursor);
   bool someone_waits(const Job& job, std::uint64_t* since) const;
+  bool may_be_crossed(const Job& job);
+  std::uint64_t crossed_ns = 0, crossed_wait_ns = kFirstCrossedNs;  // next look at such hosts
 };
 
 void Trigger::State::look_at_call(const Process& process, const Cursor& cursor, const Call& call) {
@@ -172,10 +180,41 @@ bool Trigger::State::someone_waits(const Job& job, std::uint64_t* since) const {
   return *since != 0;
 }
 
+// Whether ranks have waited for a moment in different communicators, each with a thread that waits for its
+// device.
+bool Trigger::State::may_be_crossed(const Job& job) {
+  std::uint64_t now = job.journal.now_ns, first = 0;
+  bool differ = false;
+  if (now < crossed_ns) return false;
+  for (const auto& process : job.processes) {
+    const RankRecords& r = process->records;
+    bool in_sync = std::any_of(r.threads.begin(), r.threads.end(), [&](const Thread& thread) {
+      return thread.inside && job.names.text(thread.inside) == "cudaDeviceSynchronize" &&
+             thread.inside_since_ns + static_cast<std::uint64_t>(kCrossedSeconds * 1e9) <= now;
+    });
+    if (!in_sync || process->journal.death) continue;
+    for (std::uint64_t n =
+             std::max(r.calls.first(), r.calls.end() - std::min<std::uint64_t>(r.calls.end(), 256));
+         n < r.calls.end(); ++n) {
+      const Call& call = r.calls.at(n);
+      if (call.torn || call.comm >= r.comms.size() || !is_outstanding(call)) continue;
+      std::uint64_t id = r.comms[call.comm].id;
+      differ = differ || (first != 0 && id != first);
+      first = id;
+      break;
+    }
+  }
+  if (!differ) return false;
+  crossed_ns = now + crossed_wait_ns;
+  crossed_wait_ns = std::min(2 * crossed_wait_ns, kLastCrossedNs);
+  return true;
+}
+
 Trigger::Trigger() : state_(std::make_unique<State>()) {}
 Trigger::~Trigger() = default;
 
 bool Trigger::suspicious() const { return state_->suspicious; }
+bool Trigger::settling() const { return state_->difference_ns != 0 && !state_->recheck; }
 
 bool Trigger::look(const Job& job) {
   State& s = *state_;
@@ -205,7 +244,7 @@ bool Trigger::look(const Job& job) {
   if (news && s.difference_ns == 0) s.difference_ns = now;
 
   auto settle = static_cast<std::uint64_t>(job.params.settle * 1e9);
-  bool stable = now - s.last_record_ns >= settle;
+  bool stable = now - s.last_record_ns >= kSettleNs;
   bool long_enough =
       s.difference_ns &&
       now - s.difference_ns >= static_cast<std::uint64_t>(kLongestSettle * static_cast<double>(settle));
@@ -250,7 +289,7 @@ bool Trigger::look(const Job& job) {
   bool goes_on = s.records != s.records_when_due && now - s.last_record_ns < kPeriod;
   bool due = goes_on && s.last_run_ns && now - s.last_run_ns >= kPeriod;
   if (s.last_run_ns == 0) s.last_run_ns = now, s.records_when_due = s.records;
-  if (!still && !due) return false;
+  if (!still && !due && !(waits && stable && s.may_be_crossed(job))) return false;
   s.records_when_due = s.records;
   s.last_run_ns = now;
   return true;

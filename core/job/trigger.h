@@ -17,12 +17,15 @@ class Trigger {
   ~Trigger();
 
   // After the records and the journal were brought up to `job.journal.now_ns`: true when the detectors should
-  // run now. Differences settle first (Params::settle), so that what follows on them is recorded too.
+  // run now. Differences settle first, so that what follows on them is recorded too.
   bool look(const Job& job);
 
   // True while something is being watched that only time decides (a stall), so that stacks and /proc are
   // wanted every second.
   bool suspicious() const;
+
+  // True while a difference settles: worth looking again soon.
+  bool settling() const;
 
  private:
   struct State;

@@ -10,7 +10,6 @@
 #include "interpose/calls/record.h"
 #include "interpose/comms/identity.h"
 #include "interpose/comms/versions.h"
-#include "interpose/runtime/api.h"
 #include "interpose/runtime/log.h"
 
 namespace dshang::interpose::comms {
@@ -235,6 +234,13 @@ void note_async_error(const flight::Writer& writer, Comm comm, Result error) {
   if (!live->ready.load(std::memory_order_relaxed) && !live->ready.exchange(true)) {
     become_ready(writer, &entry, live->library, comm);
   }
+}
+
+const runtime::Failure* failure_of(Comm comm) {
+  const runtime::Failure* failure = runtime::failure();
+  if (!failure) return nullptr;
+  Live* live = find(comm);
+  return live && live->index < failure->comms ? failure : nullptr;
 }
 
 void note_end(const flight::Writer& writer, Comm comm, CommState state) {

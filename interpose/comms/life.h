@@ -12,6 +12,7 @@
 #include "core/flight/writer.h"
 #include "interpose/calls/thread.h"
 #include "interpose/comms/table.h"
+#include "interpose/runtime/api.h"
 
 namespace dshang::interpose::comms {
 
@@ -56,6 +57,9 @@ Known known(const flight::Writer& writer, Live* live, abi::Comm comm, resolve::L
 
 // ncclCommGetAsyncError answered `error` for `comm`.
 void note_async_error(const flight::Writer& writer, abi::Comm comm, abi::Result error);
+
+// The order to fail that covers this communicator; null = none.
+const runtime::Failure* failure_of(abi::Comm comm);
 
 // Before the real call that finalizes, destroys or aborts it; after destroy and abort the handle is forgotten.
 void note_end(const flight::Writer& writer, abi::Comm comm, flight::CommState state);

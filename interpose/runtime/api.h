@@ -103,6 +103,18 @@ int current_device();
 // every name that is not wrapped.  `real` is what a later call of the returned function calls.
 void* replace_driver_entry(const char* name, void* real);
 
+// ---- the order to fail -------------------------------------------------------------------------------------
+
+// The monitor's order (DSHANG_ON_HANG=fail).
+struct Failure {
+  std::uint32_t comms = 0;  // communicators of flight memory up to here fail; later ones are a new beginning
+  bool rank_is_gone = false;
+  char why[512] = "";  // one sentence
+};
+
+// The newest order, null = none.  Valid for good.
+const Failure* failure();
+
 // ---- the process's end -------------------------------------------------------------------------------------
 
 // From the wrappers of _exit, _Exit and abort, before the real one.  Async-signal-safe.  Acts only in the

@@ -14,6 +14,7 @@
 #include "interpose/runtime/memory.h"
 #include "interpose/runtime/monitor_link.h"
 #include "interpose/runtime/not_intercepting.h"
+#include "interpose/runtime/ordered_failure.h"
 #include "interpose/runtime/process.h"
 
 namespace dshang::interpose::helper {
@@ -86,6 +87,7 @@ void wait_for_hand_over() {
 
 void fall_asleep() {
   link_to_monitor.forget();
+  ordered_failure::forget();
   keeper::forget();
 }
 

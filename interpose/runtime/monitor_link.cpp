@@ -11,6 +11,7 @@
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/log.h"
 #include "interpose/runtime/monitor_start.h"
+#include "interpose/runtime/ordered_failure.h"
 #include "interpose/runtime/process.h"
 
 namespace dshang::interpose {
@@ -188,6 +189,9 @@ void MonitorLink::receive(const flight::Writer& writer, std::uint64_t now_ns) {
       return refused(message, now_ns);
     case flight::MessageKind::kStacks:
       rank::write_stacks(writer, static_cast<std::uint32_t>(message.number));
+      return;
+    case flight::MessageKind::kFail:
+      ordered_failure::take(writer, message);
       return;
     default:
       return;  // of a newer monitor, or nothing to do

@@ -17,6 +17,7 @@
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/marks.h"
 #include "interpose/runtime/memory.h"
+#include "interpose/runtime/ordered_failure.h"
 #include "interpose/runtime/poller.h"
 
 DSHANG_PARAM(bool, DISABLE, "0", "0|1", "1: every wrapper passes straight through");
@@ -111,7 +112,11 @@ void wait_for_waking() {
 }
 
 [[gnu::constructor]] void loaded() {
-  if (param_DISABLE.value()) runtime::disabled_slot.store(true, std::memory_order_relaxed);
+  if (param_DISABLE.value()) {
+    runtime::disabled_slot.store(true, std::memory_order_relaxed);
+  } else {
+    ordered_failure::shorten_torchs_wait();
+  }
 }
 
 }  // namespace

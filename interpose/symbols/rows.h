@@ -19,7 +19,7 @@ enum class Kind : std::uint8_t {
   kGroupStart, kGroupEnd, kGroupSimulateEnd,
   kCreate, kDerive,                              // a new communicator: handlers in comms/
   kFinalize, kDestroy, kAbort, kChange,          // of an existing one, recorded
-  kAsyncError, kPassive,                         // not recorded
+  kAsyncError, kLastError, kPassive,             // not recorded
   // CUDA
   kSetDevice, kAllocate, kRegister, kFree, kEntryPoint, kGraphLaunch,
   kSynchronize,                                  // the host waits for the GPU: said where the thread is

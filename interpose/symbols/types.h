@@ -15,6 +15,7 @@ namespace dshang::interpose::abi {
 enum class Result : int {  // ncclResult_t
   kSuccess = 0,
   kInvalidUsage = 5,
+  kRemoteError = 6,  // since NCCL 2.13
   kInProgress = 7,
 };
 enum class Count : std::size_t {};

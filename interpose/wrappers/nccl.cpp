@@ -19,6 +19,9 @@ using resolve::Found;
 
 constexpr Result kNoFunction = Result::kInvalidUsage;
 
+// What the program was told instead of NCCL's own answer: only then it may ask for the words.
+std::atomic<const runtime::Failure*> answered_failure{nullptr};
+
 template <typename... P>
 Arguments arguments_of(const P&... p) {
   Arguments arguments;
@@ -169,12 +172,30 @@ Result async_error(const Entry& here, Comm comm, Result* error) {
   Found real = real_of<R>(comms::find(comm), here.caller);
   if (!real.function) return missing<R>(kNoFunction);
   Result result = stay.call<Result>(real.function, comm, error);
-  if (stay.writer && result == Result::kSuccess && error) comms::note_async_error(*stay.writer, comm, *error);
+  if (!stay.writer || result != Result::kSuccess || !error) return result;
+  comms::note_async_error(*stay.writer, comm, *error);
+  bool fine = *error == Result::kSuccess || *error == Result::kInProgress;
+  const runtime::Failure* failure = fine ? comms::failure_of(comm) : nullptr;
+  if (failure) {
+    *error = failure->rank_is_gone ? Result::kRemoteError : Result::kInvalidUsage;
+    answered_failure.store(failure, std::memory_order_release);
+  }
   return result;
 }
 
+// The text of NCCL's own last error, unless what the program last heard of was not NCCL's.
+template <Row R>
+const char* last_error(const Entry& here, Comm comm) {
+  Stay stay(this_thread.nccl, here);
+  const runtime::Failure* failure = answered_failure.load(std::memory_order_acquire);
+  if (stay.writer && failure && failure == runtime::failure()) return failure->why;
+  Found real = real_of<R>(comms::find(comm), here.caller);
+  if (!real.function) return missing<R>("");
+  return stay.call<const char*>(real.function, comm);
+}
+
 template <Row R, typename... P>
-Result wrapped(const Entry& here, P... p) {
+auto wrapped(const Entry& here, P... p) {
   constexpr Kind kind = info(R).kind;
   if constexpr (kind == Kind::kCreate) {
     return create<R>(here, p...);
@@ -186,6 +207,8 @@ Result wrapped(const Entry& here, P... p) {
     return group_end<R>(here, p...);
   } else if constexpr (kind == Kind::kAsyncError) {
     return async_error<R>(here, p...);
+  } else if constexpr (kind == Kind::kLastError) {
+    return last_error<R>(here, p...);
   } else if constexpr (kind == Kind::kPassive) {
     return passive<R>(here, p...);
   } else {

@@ -23,6 +23,11 @@
 namespace dshang::interpose {
 
 // What a wrapper returns where the real function is missing; one line a function says so.
+template <Row R>
+const char* missing(const char* instead) {
+  DSHANG_LOG_ONCE("%s is in no loaded library", info(R).name);
+  return instead;
+}
 template <Row R, typename Result>
 Result missing(Result instead) {
   DSHANG_LOG_ONCE("%s is in no loaded library; it fails with %d", info(R).name, static_cast<int>(instead));

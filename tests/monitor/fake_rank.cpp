@@ -5,6 +5,7 @@
 //   comms N            so many more communicators of its own alone are made, and destroyed
 //   call OP COUNT      a collective on it is entered, returns and is done
 //   wait OP COUNT      a collective is entered and does not return
+//   finish             the newest one returns and is done
 //   step N             a training step begins
 //   burn MS            uses so much CPU time on the main thread
 //   exit N             ends with a status;  record N: also leaves it in flight memory
@@ -12,7 +13,8 @@
 //   reconnect          closes the connection and registers again
 //
 // It answers "ok" to each, and says "welcome TEXT", "refused TEXT" or "no monitor" when it has registered,
-// "stacks N" when the monitor asks for them, "closed" when the monitor closes the connection.
+// "stacks N" when the monitor asks for them, "fail N TEXT" when it orders a failure, "closed" when the monitor
+// closes the connection.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -169,6 +171,8 @@ class FakeRank {
       say(std::string("refused ") + message.text);
     } else if (message.kind == flight::MessageKind::kStacks) {
       say("stacks " + std::to_string(message.number));
+    } else if (message.kind == flight::MessageKind::kFail) {
+      say("fail " + std::to_string(message.number) + " " + message.text);
     }
   }
 
@@ -182,6 +186,8 @@ class FakeRank {
       std::string op;
       words >> op >> number;
       call(op, number, verb == "call");
+    } else if (verb == "finish") {
+      finish();
     } else if (verb == "step") {
       words >> number;
       writer_.header().step = number;
@@ -241,14 +247,19 @@ class FakeRank {
     record->comm = comm_;
     record->step = writer_.header().step;
     record->enter_ns = now();
-    if (returns) {
-      std::uint64_t at = now();
-      record->return_ns = at;
-      record->done_ns = at;
-      record->flags = flight::kCallReturned | flight::kCallMarked | flight::kCallDone;
-    }
+    if (returns) finish(*record.operator->());
     writer_.comm(comm_).calls = calls_;
     record.complete();
+  }
+
+  static void finish(flight::CallRecord& record) {
+    std::uint64_t at = now();
+    record.return_ns = at;
+    record.done_ns = at;
+    record.flags = flight::kCallReturned | flight::kCallMarked | flight::kCallDone;
+  }
+  void finish() {
+    if (auto* record = writer_.call(writer_.header().call_head - 1)) finish(*record);
   }
 
   Options options_;

@@ -1,4 +1,4 @@
-"""The monitor from outside: its start, its end, its settings, and what it does at a hang."""
+"""The monitor from outside: its start, its end, and its settings."""
 import os
 import re
 import signal
@@ -197,32 +197,6 @@ def test_the_report_can_be_repeated_from_the_files(tmp_path):
         for option, name in ((["--json"], "report.json"), ([], "report.txt")):
             told = subprocess.run([DSHANG, "report", *option, job.dir], capture_output=True, text=True, timeout=20)
             assert told.stdout == (job.dir / name).read_text(), told.stderr
-
-
-# ---- at a hang ---------------------------------------------------------------------------------------------------
-
-def hang(job):
-    ranks = job.start(2)
-    for rank in ranks:
-        rank.do("call all_reduce 8")
-    ranks[0].do("wait all_reduce 8")
-    ranks[1].process.kill()
-    return ranks
-
-
-def test_a_hang_may_end_the_job(tmp_path):
-    with Job(tmp_path, DSHANG_ON_HANG="fail") as job:
-        ranks = hang(job)
-        assert ranks[0].process.wait(60) == -signal.SIGTERM
-        job.ended()
-        assert deaths(report(job)) == {1}
-
-
-def test_a_hang_may_run_a_command(tmp_path):
-    with Job(tmp_path, DSHANG_ON_HANG=f"exec:cp $DSHANG_REPORT/report.txt {tmp_path}/copy; exit 3") as job:
-        hang(job)
-        wait_for(lambda: (tmp_path / "copy").exists() and "rank 1" in (tmp_path / "copy").read_text())
-        assert job.ranks[0].process.poll() is None
 
 
 # ---- settings ---------------------------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ struct State {
   bool wakes_up = true;
   int graph_launches = 0;
   std::uint64_t free_bytes = 1000;
+  const interpose::runtime::Failure* failure = nullptr;  // the order to fail
 };
 extern State state;
 

@@ -1,5 +1,8 @@
 #include <sys/mman.h>
 
+#include <cstring>
+#include <list>
+
 #include "core/flight/reader.h"
 #include "interpose/calls/numbers.h"
 #include "interpose/comms/identity.h"
@@ -333,6 +336,53 @@ TEST_CASE("the first asynchronous error is kept") {
   p.nccl->returns("ncclCommGetAsyncError", 1);
   call_ncclCommGetAsyncError(first, &error);
   CHECK(p.writer().header().async_error.load() == (1ull << 32 | 6));
+}
+
+TEST_CASE("communicators that are ordered to fail answer an error, and its words") {
+  Process p;
+  Comm first = p.communicator(4, 1, 'a');
+  static std::list<runtime::Failure> orders;  // each valid for good
+  runtime::Failure& order = orders.emplace_back();
+  order.comms = p.comms();
+  std::strcpy(order.why, "the ranks disagree");
+  runtime_double::state.failure = &order;
+  Comm later = p.communicator(4, 1, 'b');
+  Result error;
+  SECTION("nobody has asked: NCCL's own words") { CHECK(call_ncclGetLastError(nullptr) == nullptr); }
+  SECTION("one that was there") {
+    REQUIRE(call_ncclCommGetAsyncError(first, &error) == Result::kSuccess);
+    CHECK(error == Result::kInvalidUsage);
+    CHECK(call_ncclGetLastError(nullptr) == std::string("the ranks disagree"));
+    CHECK(call_ncclGetLastError(first) == std::string("the ranks disagree"));
+    CHECK(p.writer().header().async_error.load() == 0);  // NCCL has none
+  }
+  SECTION("in the background") {
+    p.nccl->returns("ncclCommGetAsyncError", 7);
+    call_ncclCommGetAsyncError(first, &error);
+    CHECK(error == Result::kInvalidUsage);
+  }
+  SECTION("a rank is gone") {
+    order.rank_is_gone = true;
+    call_ncclCommGetAsyncError(first, &error);
+    CHECK(error == Result::kRemoteError);
+  }
+  SECTION("NCCL's own error comes first") {
+    p.nccl->returns("ncclCommGetAsyncError", 2);
+    call_ncclCommGetAsyncError(first, &error);
+    CHECK(error == Result{2});
+    CHECK(call_ncclGetLastError(first) == nullptr);
+  }
+  SECTION("one made afterwards is none of them") {
+    call_ncclCommGetAsyncError(later, &error);
+    CHECK(error == Result::kSuccess);
+  }
+  SECTION("a forked child has no order") {
+    call_ncclCommGetAsyncError(first, &error);
+    runtime_double::fall_asleep();
+    call_ncclCommGetAsyncError(first, &error);
+    CHECK(error == Result::kSuccess);
+    CHECK(call_ncclGetLastError(first) == nullptr);
+  }
 }
 
 TEST_CASE("the end of a communicator") {

@@ -64,6 +64,24 @@ TEST_CASE("a call made by some only is no difference; it is looked at when nothi
   CHECK(asks_within(trigger, *job, 1.1));
 }
 
+TEST_CASE("hosts that wait for their devices in different communicators are looked at soon, then rarely", "[trigger]") {
+  auto in = [](const std::string& comm, const std::string& function) {
+    return "comm a id=0x11\ncomm b id=0x22\nthread 100 calls inside=" + function +
+           " since=0.05\ncall all_reduce 5 f32 sum queued comm=" + comm + "\n";
+  };
+  const std::string device = "cudaDeviceSynchronize", stream = "cudaStreamSynchronize";
+  auto crossed = made(rank(0, 2, in("a", device)) + rank(1, 2, in("b", device)), 0.1);
+  Trigger trigger;
+  CHECK_FALSE(asks_within(trigger, *crossed, 0.1));
+  CHECK(asks_within(trigger, *crossed, 0.3));
+  CHECK_FALSE(asks_within(trigger, *crossed, 0.4));
+  for (const std::string& others : {in("a", device), in("b", stream)}) {
+    auto job = made(rank(0, 2, in("a", device)) + rank(1, 2, others), 0.1);
+    Trigger other;
+    CHECK_FALSE(asks_within(other, *job, 0.8));
+  }
+}
+
 TEST_CASE("an ending, a failed allocation and an exception are worth a look", "[trigger]") {
   std::string exception = "exception ValueError text\n", failure = "alloc_failed 5 result=2\n";
   for (const std::string& news : {exception, failure}) {
@@ -92,8 +110,8 @@ TEST_CASE("a difference settles also where facts are new", "[trigger]") {
   auto job = made(rank(0, 2, fact + "call all_gather 5 bf16 queued\n") + rank(1, 2, fact + "call all_gather 6 bf16 queued\n"));
   Trigger trigger;
   CHECK_FALSE(trigger.look(*job));
-  CHECK_FALSE(asks_within(trigger, *job, 0.3));
-  CHECK(asks_within(trigger, *job, 0.6));
+  CHECK_FALSE(asks_within(trigger, *job, 0.15));
+  CHECK(asks_within(trigger, *job, 0.2));
 }
 
 TEST_CASE("the threshold is widened by the job's own rhythm", "[model]") {

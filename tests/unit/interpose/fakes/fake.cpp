@@ -55,7 +55,11 @@ Result played(Row row) {
   ++state.counts[index(row)];
   if (state.sets_errno[index(row)]) errno = 42;
   if (state.hook) state.hook(info(row).name);
-  if constexpr (!std::is_void_v<Result>) return static_cast<Result>(state.results[index(row)]);
+  if constexpr (std::is_pointer_v<Result>) {
+    return reinterpret_cast<Result>(static_cast<std::uintptr_t>(state.results[index(row)]));
+  } else if constexpr (!std::is_void_v<Result>) {
+    return static_cast<Result>(state.results[index(row)]);
+  }
 }
 
 #if FAKE_NCCL
@@ -85,8 +89,8 @@ Result make(CommOut where, int rank, int size, Result result) {
 }
 
 // What a function does besides being counted.
-template <Row R, typename... P>
-Result extra(Result result, P...) {
+template <Row R, typename T, typename... P>
+T extra(T result, P...) {
   return result;
 }
 template <>
