@@ -17,6 +17,7 @@
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/marks.h"
 #include "interpose/runtime/memory.h"
+#include "interpose/runtime/nvtx.h"
 #include "interpose/runtime/poller.h"
 
 DSHANG_PARAM(bool, DISABLE, "0", "0|1", "1: every wrapper passes straight through");
@@ -111,7 +112,13 @@ void wait_for_waking() {
 }
 
 [[gnu::constructor]] void loaded() {
-  if (param_DISABLE.value()) runtime::disabled_slot.store(true, std::memory_order_relaxed);
+  if (param_DISABLE.value()) {
+    runtime::disabled_slot.store(true, std::memory_order_relaxed);
+    return;
+  }
+  int kept_errno = errno;
+  nvtx::name_own_library();
+  errno = kept_errno;
 }
 
 }  // namespace
