@@ -11,6 +11,7 @@
 #include <set>
 #include <tuple>
 
+#include "core/job/site_policy.h"
 #include "detectors/known_facts.h"
 #include "detectors/trace_walk.h"
 #include "detectors/words.h"
@@ -22,6 +23,7 @@ constexpr std::size_t kBreaks = 3;     // of one rank, in training
 constexpr double kShareOfSteps = 0.1;  // of the steps since the first break that were not COMPLETE throughout
 constexpr double kPassesPerBreak = 2;
 constexpr std::size_t kStepsToCompare = 3;
+constexpr std::size_t kFramesShown = 3;
 constexpr std::size_t kFirstSteps = 2;  // not compared: everything is slow in them
 
 // Enough breaks, in different steps, that cost a share of the steps.
@@ -67,9 +69,28 @@ std::string cost_text(const std::vector<RankTrace>& traces, double* slower) {
   return "a step with a complete trace takes " + say(good) + ", the others " + say(bad);
 }
 
+// "model.py:24 forward, called at model.py:46 adapt": the module's own line may be that of many others.
+std::string way_to(const JobView& view, job::SiteId site) {
+  const job::Names& names = view.names();
+  std::string text;
+  std::size_t shown = 0;
+  for (const job::FrameName& frame : names.site(site).frames) {
+    std::string_view file = names.text(frame.file);
+    job::FrameOwner owner = job::frame_owner(file);
+    if (owner != job::FrameOwner::kUser && owner != job::FrameOwner::kLibrary) continue;
+    file = file.substr(file.rfind('/') + 1);
+    if (shown) text += shown == 1 ? ", called at " : ", ";
+    text += std::string(file) + ":" + std::to_string(frame.line);
+    if (frame.function) text += " " + names.text(frame.function);
+    if (++shown == kFramesShown) break;
+  }
+  return text;
+}
+
 std::string cause(const JobView& view, const TraceBreak& b) {
+  if (b.gathers_at) return "first gathers out of order come from " + way_to(view, b.gathers_at);
+  if (b.got.empty()) return "";
   std::string at = b.place ? view.names().place_text(b.place) : "";
-  if (b.got.empty()) return at.empty() ? "" : "first gathers out of order come from " + at;
   std::string text = b.got + " came " +
                      (b.expected == "-" ? "after the trace had ended" : "where the trace has " + b.expected);
   return at.empty() ? text : text + " (" + at + ")";

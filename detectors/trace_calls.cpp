@@ -143,7 +143,7 @@ class CallWalk {
       if (mode_ == TraceMode::kComplete && training && last_reduction_.step != kNone) {
         TraceStep& step = out_.steps[last_reduction_.step];
         step.complete = false;
-        out_.breaks.push_back({step.number, last_reduction_.time_ns, {}, {}, 0});
+        out_.breaks.push_back({step.number, last_reduction_.time_ns, {}, {}, 0, 0});
         broken_.push_back({last_reduction_.step, n});
       }
       mode_ = TraceMode::kRecord;
@@ -154,8 +154,8 @@ class CallWalk {
 
   void find_places() {
     std::set<job::PlaceId> usual;
-    auto is_usual = [&usual](job::PlaceId at) {
-      usual.insert(at);
+    auto is_usual = [&](job::SiteId site) {
+      usual.insert(view_.names().place_of(site));
       return false;
     };
     for (std::size_t i = 0; i < spans_.size(); ++i) {
@@ -163,22 +163,21 @@ class CallWalk {
     }
     if (usual.empty()) return;
     for (std::size_t i = 0; i < broken_.size(); ++i) {
-      for_gathers(spans_[broken_[i].step].begin, broken_[i].check, [&](job::PlaceId at) {
-        if (usual.contains(at)) return false;
-        out_.breaks[i].place = at;
+      for_gathers(spans_[broken_[i].step].begin, broken_[i].check, [&](job::SiteId site) {
+        if (usual.contains(view_.names().place_of(site))) return false;
+        out_.breaks[i].gathers_at = site;
         return true;
       });
     }
   }
 
-  // Until `visit(place)` says true.
+  // Until `visit(site)` says true; those whose place is not known are left out.
   void for_gathers(std::uint64_t begin, std::uint64_t end, const auto& visit) const {
     const auto& calls = rank_.records().calls;
     for (std::uint64_t n = std::max(begin, calls.first()); n < end; ++n) {
       const Call& call = calls.at(n);
       if (call.torn || !call.site || kind(call) != Kind::kGather) continue;
-      job::PlaceId at = view_.names().place_of(call.site);
-      if (at && visit(at)) return;
+      if (view_.names().place_of(call.site) && visit(call.site)) return;
     }
   }
 

@@ -64,7 +64,7 @@ class Walk {
     if (text == "COMPLETE") recording_ = false;
     if (text.starts_with("INVALID")) {
       settle();
-      pending_ = TraceBreak{v.step, v.time_ns, field(text, "got"), field(text, "expected"), 0};
+      pending_ = TraceBreak{v.step, v.time_ns, field(text, "got"), field(text, "expected"), 0, 0};
     }
   }
 

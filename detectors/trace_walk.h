@@ -14,8 +14,9 @@ namespace dshang::detect {
 struct TraceBreak {
   std::int64_t step = job::kNoStep;
   std::uint64_t time_ns = 0;
-  std::string got, expected;  // modules; expected "-" = the trace had ended; empty = not known
-  job::PlaceId place = 0;     // where the module was entered
+  std::string got, expected;   // modules; expected "-" = the trace had ended; empty = not known
+  job::PlaceId place = 0;      // where the module was entered
+  job::SiteId gathers_at = 0;  // without the probe: of the first gather that a complete trace does not make
 };
 
 struct TraceStep {
