@@ -18,7 +18,7 @@ def test_phases_come_from_nvtx_and_a_broken_trace_is_read_from_the_calls(tmp_pat
         assert (finding["severity"], finding["suspects"], finding["step"]) == ("warning", [], None), finding
         assert "keeps breaking on all ranks" in finding["summary"], finding
         line = line_of("changing_order", "x = self.for_long(x)")
-        assert f"first gathers out of order come from small_model.py" in finding["summary"]
+        assert f"called at changing_order.py:{line} AdaptedModel.adapt" in finding["summary"], finding
         assert any("without the probe" in text for text in finding["evidence"]), finding
 
         dump = subprocess.run([os.path.join(BUILD, "dshang"), "report", "--dump", job.directory], check=True,
