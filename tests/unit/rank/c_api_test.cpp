@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "core/rank/context.h"
 #include "core/rank/early_names.h"
+#include "core/rank/ranges.h"
 #include "dshang.h"
 #include "flight_memory.h"
 
@@ -98,6 +99,18 @@ TEST_CASE("long names are cut, before waking at another length than after") {
   dshang_module_pop();
   dshang_phase_pop();
   dshang_phase_pop();
+}
+
+// Here, because the next test fills the table of early names for good.
+TEST_CASE("ranges begun while the process is inert end when it is awake") {
+  dshang_range_push(1, "forward");
+  dshang_range_push(1, "forward");
+  FlightMemory memory;
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
+  dshang_range_pop(1);
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
+  dshang_range_pop(1);
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "");
 }
 
 TEST_CASE("more early names than there is room for are dropped") {

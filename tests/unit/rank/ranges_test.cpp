@@ -81,17 +81,6 @@ TEST_CASE("what an exception left open is ended by the next forward") {
   dshang_phase_pop();
 }
 
-TEST_CASE("ranges begun while the process is inert end when it is awake") {
-  dshang_range_push(kDeepSpeed, "forward");
-  dshang_range_push(kDeepSpeed, "forward");
-  FlightMemory memory;
-  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
-  dshang_range_pop(kDeepSpeed);
-  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
-  dshang_range_pop(kDeepSpeed);
-  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "");
-}
-
 TEST_CASE("deeper than the stack nothing is a phase") {
   FlightMemory memory;
   for (int i = 0; i < 64; ++i) dshang_range_push(kDefault, nullptr);
