@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/rank/param.h"
+#include "core/rank/say.h"
 #include "interpose/runtime/beside.h"
 
 DSHANG_PARAM(bool, NVTX, "0", "0|1",
@@ -23,15 +24,24 @@ bool is_own(const char* path) {
   return strcmp(slash ? slash + 1 : path, kFile) == 0;
 }
 
+bool missing = false;
+
 }  // namespace
 
 void name_own_library() {
   if (!param_NVTX.value()) return;
   static char path[kLongestPath];
-  if (!beside_library(kFile, path, sizeof path)) return;
+  missing = !beside_library(kFile, path, sizeof path);
+  if (missing) return;
   const char* named = getenv("NVTX_INJECTION64_PATH");
   if (named && *named && !is_own(named) && setenv("DSHANG_NVTX_NEXT", named, 1) != 0) return;
   setenv("NVTX_INJECTION64_PATH", path, 1);
+}
+
+void say_what_is_missing() {
+  if (!missing) return;
+  missing = false;
+  rank::say("DSHANG_NVTX=1 has no effect: %s is not beside libdshang.so", kFile);
 }
 
 }  // namespace dshang::interpose::nvtx

@@ -10,4 +10,7 @@ namespace dshang::interpose::nvtx {
 // Without the library beside this one, or memory, everything stays as it was.
 void name_own_library();
 
+// Says once that the library was not there, if so.
+void say_what_is_missing();
+
 }  // namespace dshang::interpose::nvtx

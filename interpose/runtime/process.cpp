@@ -143,6 +143,7 @@ void wake(WakeReason reason) {
   if (prepare()) {
     publish();
     endings::install();
+    nvtx::say_what_is_missing();
     state.store(kAwakeState, std::memory_order_release);
     helper::start();
   }

@@ -7,6 +7,7 @@ import glob
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -60,7 +61,7 @@ class Ran:
         env.update(settings)
         ended = subprocess.run([programs / "ranges"], env=env, capture_output=True, text=True, timeout=60)
         assert ended.returncode == 0, ended.stderr
-        self.said = ended.stdout
+        self.said, self.errors = ended.stdout, ended.stderr
         self.told = log.read_text() if log.exists() else ""
         self.folder = folder
 
@@ -115,6 +116,14 @@ def test_a_tool_that_fails_is_left_out(programs, tmp_path, path, more):
     assert (both.told, both.said) == (alone.told, alone.said)
     assert both.phases() == PHASES
     assert f"fact nvtx.next_failed {settings[TOOL]}" in both.dump()
+
+
+def test_without_its_library_one_line_says_so(programs, tmp_path):
+    shutil.copy(BUILD / "libdshang.so", tmp_path / "libdshang.so")
+    ran = Ran(programs, tmp_path / "ran", DSHANG_NVTX="1", DSHANG_MONITOR=str(BUILD / "dshang"),
+              LD_PRELOAD=f"{tmp_path}/libdshang.so {BUILD}/libsimcuda.so", **{TOOL: str(programs / "tool.so")})
+    assert ran.errors.count("DSHANG_NVTX=1 has no effect: libdshang_nvtx.so is not beside libdshang.so\n") == 1, ran.errors
+    assert ran.told and set(ran.phases().values()) == {None}
 
 
 def names_in_a_child(**settings):

@@ -48,7 +48,7 @@ TEST_CASE("wide names are read where they are short and of ASCII letters") {
 
 TEST_CASE("handles are found, forgotten when they are given again, and limited") {
   static Handles handles;
-  int things[300];
+  int things[300] = {};
   handles.note(&things[0], "forward");
   CHECK(handles.find(&things[0]) == std::string("forward"));
   CHECK(handles.find(&things[1]) == nullptr);
