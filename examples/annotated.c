@@ -3,8 +3,8 @@
  *     cc -I"$(dshang path include)" -o annotated examples/annotated.c -lnccl -lcudart
  *     ID_FILE=/tmp/id RANK=0 WORLD_SIZE=2 ./annotated &  ID_FILE=/tmp/id RANK=1 WORLD_SIZE=2 ./annotated
  *
- * The functions are declared weak: where libdshang.so is not preloaded they are null.  --mistake: in step 3 the last rank
- * leaves a layer out. */
+ * The functions are declared weak: where libdshang.so is not preloaded they are null.  --mistake: in step 3 the last
+ * rank leaves a layer out. */
 #define DSHANG_WEAK
 #include <cuda_runtime_api.h>
 #include <dshang.h>
@@ -53,7 +53,8 @@ static ncclUniqueId shared_id(int rank) {
     snprintf(part, sizeof part, "%s.part", path);
     check(ncclGetUniqueId(&id), "ncclGetUniqueId");
     FILE *file = fopen(part, "wb");
-    check(!file || fwrite(&id, sizeof id, 1, file) != 1 || fclose(file) != 0 || rename(part, path) != 0, "writing the id");
+    check(!file || fwrite(&id, sizeof id, 1, file) != 1 || fclose(file) != 0, "writing the id");
+    check(rename(part, path) != 0, "naming the id's file");
     return id;
   }
   FILE *file;

@@ -6,7 +6,7 @@
  *
  * Without the preload the functions do not exist.  A program that also runs without it declares them weak
  * (DSHANG_WEAK before the include) and asks `if (dshang_step) dshang_step(n);` (examples/annotated.c).  It must be
- * position independent, which compilers make by default (-fPIE or -fPIC): else the linker answers the question, with no.
+ * position independent, as compilers make it by default (-fPIE, -fPIC): else the linker answers the question, with no.
  *
  * Threads: the stacks below belong to the calling thread.  A thread without a phase of its own (PyTorch's backward
  * thread) is in the phase of the process: the newest of the main thread and of threads that announced a step.  Modules

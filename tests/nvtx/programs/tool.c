@@ -1,5 +1,5 @@
-/* Another tool for NVTX: counts levels and writes what it is told to TOOL_LOG.  TOOL_FAILS: it puts its functions there and
- * then says that it failed. */
+/* Another tool for NVTX: counts levels and writes what it is told to TOOL_LOG.  TOOL_FAILS: it puts its functions there
+ * and then says that it failed. */
 #include <nvtx3/nvToolsExt.h>
 #include <stdarg.h>
 #include <stdio.h>

@@ -22,13 +22,15 @@ TEST_CASE("the ranges of DeepSpeed that stand for a phase") {
   CHECK(phase("DeepSpeedEngine.allreduce_gradients") == "backward");
   CHECK(phase("DeepSpeedZeroOptimizer_Stage3.step") == "optimizer");
   CHECK(phase("SuperOffloadOptimizer_Stage3.step") == "optimizer");
-  CHECK(phase("DeepSpeedZeRoOffload._register_deepspeed_module.<locals>._run_before_backward_function") == "backward");
+  CHECK(phase("DeepSpeedZeRoOffload._register_deepspeed_module.<locals>._run_before_backward_function") ==
+        "backward");
   CHECK(phase("DeepSpeedZeroOptimizer_Stage3.independent_gradient_partition_epilogue") == "backward");
 }
 
 TEST_CASE("other ranges stand for none") {
-  for (const char* name : {"", "forward", "Engine.forward", "MyDeepSpeedEngine.forward", "DeepSpeedEngine.forward.more",
-                           "PartitionedParameterCoordinator.fetch_sub_module", "Handle.wait", "step", "Adam.step"}) {
+  for (const char* name :
+       {"", "forward", "Engine.forward", "MyDeepSpeedEngine.forward", "DeepSpeedEngine.forward.more",
+        "PartitionedParameterCoordinator.fetch_sub_module", "Handle.wait", "step", "Adam.step"}) {
     CHECK(phase(name) == "");
   }
   CHECK(phase_of(RangeDomain::kDefault, static_cast<const char*>(nullptr)) == nullptr);
@@ -43,7 +45,8 @@ TEST_CASE("a plain step counts in DeepSpeed's domain alone") {
 TEST_CASE("wide names are read where they are short and of ASCII letters") {
   CHECK(phase_of(RangeDomain::kDefault, L"DeepSpeedEngine.forward") == std::string("forward"));
   CHECK(phase_of(RangeDomain::kDefault, L"DeepSpeedEngine.forwärd") == nullptr);
-  CHECK(phase_of(RangeDomain::kDefault, (std::wstring(1000, L'.') + L"DeepSpeedEngine.forward").c_str()) == nullptr);
+  CHECK(phase_of(RangeDomain::kDefault, (std::wstring(1000, L'.') + L"DeepSpeedEngine.forward").c_str()) ==
+        nullptr);
 }
 
 TEST_CASE("handles are found, forgotten when they are given again, and limited") {
