@@ -4,146 +4,32 @@
 // A trace that breaks costs two passes: one without a trace (INVALID), one that records a new one (RECORD);
 // only with the third is it COMPLETE again.  Breaks are harmless where training and evaluation (or a pass
 // without backward) take turns, which DeepSpeed 0.15.4 and later do not tell apart: those are left out.  So
-// is what happens once or rarely.
+// is what happens once or rarely.  Without the probe the same is read from the calls.
 #include <algorithm>
 #include <cstdio>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "core/job/site_policy.h"
 #include "detectors/known_facts.h"
+#include "detectors/trace_walk.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
 namespace {
 
-using flight::VisitKind;
-using job::Visit;
-
 constexpr std::size_t kBreaks = 3;     // of one rank, in training
 constexpr double kShareOfSteps = 0.1;  // of the steps since the first break that were not COMPLETE throughout
 constexpr double kPassesPerBreak = 2;
 constexpr std::size_t kStepsToCompare = 3;
+constexpr std::size_t kFramesShown = 3;
 constexpr std::size_t kFirstSteps = 2;  // not compared: everything is slow in them
-
-struct Break {
-  std::int64_t step = job::kNoStep;
-  std::uint64_t time_ns = 0;
-  std::string got, expected;  // modules; expected "-" = the trace had ended
-  job::PlaceId place = 0;     // where the module was entered
-};
-
-struct Step {
-  std::int64_t number = job::kNoStep;
-  double seconds = 0;
-  std::size_t gathers = 0;
-  bool complete = true;  // the trace was, throughout
-};
-
-struct RankTrace {
-  const job::RankView* rank = nullptr;
-  std::vector<Break> breaks;
-  std::vector<Step> steps;
-};
-
-std::string field(const std::string& text, std::string_view name) {
-  std::size_t at = text.find(std::string(name) + "=");
-  if (at == text.npos) return {};
-  at += name.size() + 1;
-  return text.substr(at, text.find(' ', at) - at);
-}
-
-// Reads one rank's visits in their order.
-class Walk {
- public:
-  Walk(const JobView& view, const job::RankView& rank) : view_(view) {
-    out_.rank = &rank;
-    const auto& visits = rank.records().visits;
-    for (std::uint64_t n = visits.first(); n < visits.end(); ++n) {
-      if (!visits.at(n).torn) look(visits.at(n));
-    }
-    settle();
-  }
-  RankTrace take() { return std::move(out_); }
-
- private:
-  void look(const Visit& v) {
-    switch (v.kind) {
-      case VisitKind::kStep:
-        return begin_step(v);
-      case VisitKind::kGather:
-        if (!out_.steps.empty()) ++out_.steps.back().gathers;
-        return;
-      case VisitKind::kModuleEnter:
-        return module(v);
-      case VisitKind::kTraceMode:
-        return mode(v);
-      default:
-        return;
-    }
-  }
-
-  void begin_step(const Visit& v) {
-    if (!out_.steps.empty()) out_.steps.back().seconds = static_cast<double>(v.time_ns - step_ns_) / 1e9;
-    step_ns_ = v.time_ns;
-    out_.steps.push_back({v.step, 0, 0, complete_});
-  }
-
-  void mode(const Visit& v) {
-    const std::string& text = view_.names().text(v.detail);
-    if (!mode_known_ && text.starts_with("INVALID")) {
-      for (Step& step : out_.steps)
-        step.complete = true;  // what was before it is overwritten: only a complete one breaks
-    }
-    mode_known_ = true;
-    complete_ = text == "COMPLETE";
-    if (!complete_ && !out_.steps.empty()) out_.steps.back().complete = false;
-    if (text == "RECORD") recorded_ = {}, recording_ = true;
-    if (text == "COMPLETE") recording_ = false;
-    if (text.starts_with("INVALID")) {
-      settle();
-      pending_ = Break{v.step, v.time_ns, field(text, "got"), field(text, "expected"), 0};
-    }
-  }
-
-  // The visit that follows a break is of the module that broke the trace.
-  void module(const Visit& v) {
-    bool backward = view_.names().text(v.phase) == "backward";
-    if (recording_) {
-      recorded_.backward = recorded_.backward || backward;
-      recorded_.evaluation = recorded_.evaluation || v.training == 0;
-      recorded_.known = true;
-    }
-    if (!pending_) return;
-    pending_->place = v.site ? view_.names().place_of(v.site) : 0;
-    pending_evaluates_ = v.training == 0;
-    settle();
-  }
-
-  void settle() {
-    if (!pending_) return;
-    bool turns = pending_evaluates_ || (recorded_.known && (!recorded_.backward || recorded_.evaluation));
-    if (!turns) out_.breaks.push_back(*pending_);
-    pending_.reset();
-    pending_evaluates_ = false;
-  }
-
-  struct Recorded {
-    bool known = false, backward = false, evaluation = false;
-  };
-
-  const JobView& view_;
-  RankTrace out_;
-  Recorded recorded_;
-  bool recording_ = false, complete_ = false, mode_known_ = false, pending_evaluates_ = false;
-  std::optional<Break> pending_;
-  std::uint64_t step_ns_ = 0;
-};
 
 // Enough breaks, in different steps, that cost a share of the steps.
 bool keeps_breaking(const RankTrace& trace) {
   std::set<std::int64_t> steps;
-  for (const Break& b : trace.breaks) steps.insert(b.step);
+  for (const TraceBreak& b : trace.breaks) steps.insert(b.step);
   if (steps.size() < kBreaks || trace.steps.empty()) return false;
   double since = static_cast<double>(trace.steps.back().number - *steps.begin() + 1);
   return static_cast<double>(steps.size()) * kPassesPerBreak >= kShareOfSteps * since;
@@ -183,18 +69,41 @@ std::string cost_text(const std::vector<RankTrace>& traces, double* slower) {
   return "a step with a complete trace takes " + say(good) + ", the others " + say(bad);
 }
 
+// "model.py:24 forward, called at model.py:46 adapt": the module's own line may be that of many others.
+std::string way_to(const JobView& view, job::SiteId site) {
+  const job::Names& names = view.names();
+  std::string text;
+  std::size_t shown = 0;
+  for (const job::FrameName& frame : names.site(site).frames) {
+    std::string_view file = names.text(frame.file);
+    job::FrameOwner owner = job::frame_owner(file);
+    if (owner != job::FrameOwner::kUser && owner != job::FrameOwner::kLibrary) continue;
+    file = file.substr(file.rfind('/') + 1);
+    if (shown) text += shown == 1 ? ", called at " : ", ";
+    text += std::string(file) + ":" + std::to_string(frame.line);
+    if (frame.function) text += " " + names.text(frame.function);
+    if (++shown == kFramesShown) break;
+  }
+  return text;
+}
+
+std::string cause(const JobView& view, const TraceBreak& b) {
+  if (b.gathers_at) return "first gathers out of order come from " + way_to(view, b.gathers_at);
+  if (b.got.empty()) return "";
+  std::string at = b.place ? view.names().place_text(b.place) : "";
+  std::string text = b.got + " came " +
+                     (b.expected == "-" ? "after the trace had ended" : "where the trace has " + b.expected);
+  return at.empty() ? text : text + " (" + at + ")";
+}
+
 // The breaks by what broke, the most frequent first.
 std::vector<std::pair<std::string, std::size_t>> causes(const JobView& view,
                                                         const std::vector<RankTrace>& traces) {
   std::map<std::string, std::size_t> counts;
   for (const RankTrace& trace : traces) {
-    for (const Break& b : trace.breaks) {
-      if (b.got.empty()) continue;
-      std::string text =
-          b.got + " came " +
-          (b.expected == "-" ? "after the trace had ended" : "where the trace has " + b.expected);
-      if (b.place) text += " (" + view.names().place_text(b.place) + ")";
-      ++counts[text];
+    for (const TraceBreak& b : trace.breaks) {
+      std::string text = cause(view, b);
+      if (!text.empty()) ++counts[text];
     }
   }
   std::vector<std::pair<std::string, std::size_t>> sorted(counts.begin(), counts.end());
@@ -243,7 +152,7 @@ void run(Work& work) {
   std::vector<RankTrace> breaking;
   std::vector<Rank> ranks, steady;
   for (const job::RankView* rank : real_ranks(view)) {
-    RankTrace trace = Walk(view, *rank).take();
+    RankTrace trace = trace_of(view, *rank);
     if (!keeps_breaking(trace)) {
       if (!trace.steps.empty()) steady.push_back(rank->rank);
       continue;
@@ -257,13 +166,15 @@ void run(Work& work) {
   f.severity = Severity::kWarning;
   if (steady.size() > ranks.size()) f.suspects = ranks;
   std::vector<std::pair<std::string, std::size_t>> why = causes(view, breaking);
-  const Break* first = &breaking[0].breaks[0];
+  const TraceBreak* first = &breaking[0].breaks[0];
   std::size_t total = 0;
   for (const RankTrace& trace : breaking) {
     total += trace.breaks.size();
     if (trace.breaks[0].time_ns < first->time_ns) first = &trace.breaks[0];
   }
-  if (first->step != job::kNoStep) f.step = first->step;
+  bool counted =
+      std::any_of(breaking.begin(), breaking.end(), [](const RankTrace& t) { return t.counted_steps; });
+  if (first->step != job::kNoStep && !counted) f.step = first->step;
   f.at = view.seconds(first->time_ns);
   double slower = 0;
   std::string cost = cost_text(breaking, &slower);
@@ -285,6 +196,14 @@ void run(Work& work) {
   if (!steady.empty()) f.evidence.push_back("it does not break on " + job::ranks_text(steady));
   f.evidence.push_back("judged by " + std::to_string(kBreaks) +
                        " broken traces in training; turns of training and evaluation are not counted");
+  if (breaking[0].from_calls) {
+    f.evidence.push_back(
+        "without the probe: told by how often the ranks compared their traces at the start of a forward pass "
+        "(not at all: "
+        "complete; once: broken before; three times: recorded anew), so the modules are not known");
+  }
+  if (counted)
+    f.evidence.push_back("nobody announced steps: those that end with the norm of the gradients are counted");
   f.fix = remedies(fact_of(view, *breaking[0].rank, {"version.deepspeed"}), !steady.empty());
   work.findings.push_back(std::move(f));
 }

@@ -66,7 +66,7 @@ void collect(std::string_view bytes, std::vector<rank::ParamDescriptor>* found) 
 
 // Names that are fixed already and whose features a later version brings: no typing mistakes.  One that is
 // declared is no longer looked up here.
-constexpr std::string_view kNotYet[] = {"NVTX", "MEMORY_HEADROOM", "METRICS"};
+constexpr std::string_view kNotYet[] = {"MEMORY_HEADROOM", "METRICS"};
 
 // What the program itself declares: its file may not be found where /proc is hidden.
 std::vector<rank::ParamDescriptor> own_params() {

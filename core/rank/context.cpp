@@ -294,6 +294,13 @@ void remember_phase(const char* name) {
   publish_phase(c);
 }
 
+bool remember_new_phase(const char* name) {
+  std::uint32_t id = early_name(name);
+  if (id && context.phases.depth && context.phases.top() == id) return false;
+  remember_phase(name);
+  return true;
+}
+
 void forget_phase() {
   context.phases.pop();
   publish_phase(context);

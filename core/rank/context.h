@@ -62,6 +62,7 @@ std::uint32_t thread_index(const flight::Writer& writer, std::uint32_t flags);
 // The same calls while the process is inert, by name; what is on the stacks at waking keeps its name.
 void remember_step(std::int64_t step);
 void remember_phase(const char* name);
+bool remember_new_phase(const char* name);  // false: the thread is in it already, and nothing was remembered
 void forget_phase();
 void remember_module(const char* name);
 void forget_module();

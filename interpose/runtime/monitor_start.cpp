@@ -14,6 +14,7 @@
 
 #include "core/rank/param.h"
 #include "core/rank/say.h"
+#include "interpose/runtime/beside.h"
 #include "interpose/runtime/keeper.h"
 #include "interpose/runtime/libc_base.h"
 
@@ -23,60 +24,10 @@ DSHANG_PARAM(string, MONITOR, "", "path of a program",
 namespace dshang::interpose {
 namespace {
 
-constexpr std::size_t kPath = 4096;
 constexpr std::size_t kStack = 64 * 1024;
 
-// Reads hexadecimal digits and moves on behind them.
-std::uint64_t hexadecimal(const char** at) {
-  static const char kDigits[] = "0123456789abcdef";
-  std::uint64_t value = 0;
-  for (const char* digit; **at && (digit = strchr(kDigits, **at)); ++*at) {
-    value = value * 16 + static_cast<std::uint64_t>(digit - kDigits);
-  }
-  return value;
-}
-
-// The absolute path of the file mapped at `address`: the loader's own name for it may be relative to an older
-// directory.
-bool mapped_file(const void* address, char* path, std::size_t size) {
-  FILE* maps = fopen("/proc/self/maps", "re");
-  if (!maps) return false;
-  static char line[kPath + 128];
-  std::uint64_t wanted = reinterpret_cast<std::uint64_t>(address);
-  bool found = false;
-  while (!found && fgets(line, sizeof line, maps)) {
-    const char* at = line;
-    std::uint64_t low = hexadecimal(&at);
-    if (*at == '-') ++at;
-    std::uint64_t high = hexadecimal(&at);
-    const char* file = strchr(line, '/');
-    if (wanted < low || wanted >= high || !file) continue;
-    std::size_t length = strcspn(file, "\n");
-    if (length >= size) break;
-    memcpy(path, file, length);
-    path[length] = 0;
-    found = true;
-  }
-  fclose(maps);
-  return found;
-}
-
-bool beside_library(char* path, std::size_t size) {
-  const void* own = reinterpret_cast<const void*>(&beside_library);
-  const char* library = libc::object_of(own);
-  if (library && *library == '/' && strlen(library) < size) {
-    strcpy(path, library);
-  } else if (!mapped_file(own, path, size)) {
-    return false;
-  }
-  char* slash = strrchr(path, '/');
-  if (!slash || static_cast<std::size_t>(slash - path) + sizeof "/dshang" > size) return false;
-  strcpy(slash, "/dshang");
-  return access(path, X_OK) == 0;
-}
-
 // Empty = unknown.
-char start_directory[kPath];
+char start_directory[kLongestPath];
 
 [[gnu::constructor]] void loaded() {
   int kept_errno = errno;
@@ -131,11 +82,11 @@ int between(void* argument) {
 const char* monitor_program() {
   const char* named = param_MONITOR.value();
   if (*named) return named;
-  static char path[kPath];
+  static char path[kLongestPath];
   static bool searched = false, found = false;
   if (!searched) {
     searched = true;
-    found = beside_library(path, sizeof path);
+    found = beside_library("dshang", path, sizeof path) && access(path, X_OK) == 0;
   }
   return found ? path : nullptr;
 }

@@ -17,6 +17,7 @@
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/marks.h"
 #include "interpose/runtime/memory.h"
+#include "interpose/runtime/nvtx.h"
 #include "interpose/runtime/ordered_failure.h"
 #include "interpose/runtime/poller.h"
 
@@ -114,9 +115,12 @@ void wait_for_waking() {
 [[gnu::constructor]] void loaded() {
   if (param_DISABLE.value()) {
     runtime::disabled_slot.store(true, std::memory_order_relaxed);
-  } else {
-    ordered_failure::shorten_torchs_wait();
+    return;
   }
+  int kept_errno = errno;
+  nvtx::name_own_library();
+  ordered_failure::shorten_torchs_wait();
+  errno = kept_errno;
 }
 
 }  // namespace
@@ -141,6 +145,7 @@ void wake(WakeReason reason) {
   if (prepare()) {
     publish();
     endings::install();
+    nvtx::say_what_is_missing();
     state.store(kAwakeState, std::memory_order_release);
     helper::start();
   }

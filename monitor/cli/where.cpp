@@ -52,9 +52,9 @@ int print_path(const std::string& path, const char* what) {
 
 }  // namespace
 
-// A build directory has it beside the program, an installation in its own place for libraries.
+// A build directory and an installation have it beside the program; a package may have it elsewhere.
 std::string library_path() {
-  std::string directory = first_that_has({".", "../lib", "../lib64", "../lib/dshang"}, "libdshang.so");
+  std::string directory = first_that_has({".", "../lib/dshang", "../lib", "../lib64"}, "libdshang.so");
   return directory.empty() ? "" : directory + "/libdshang.so";
 }
 
@@ -66,8 +66,7 @@ void add_path(CLI::App& app, Run* chosen) {
     *chosen = [what] {
       if (*what == "lib") return print_path(library_path(), "libdshang.so");
       if (*what == "include") {
-        return print_path(first_that_has({"include", "../include", "../include/dshang"}, "dshang.h"),
-                          "dshang.h");
+        return print_path(first_that_has({"include", "../../include", "../include"}, "dshang.h"), "dshang.h");
       }
       std::string problem = what->empty() ? "say what" : *what + " is not known";
       return bad_input("path: " + problem + "; lib is libdshang.so, include the directory of dshang.h");

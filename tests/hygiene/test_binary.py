@@ -47,6 +47,16 @@ def test_no_version_that_an_old_libc_lacks():
     assert SANITIZED or (versions and not too_new)
 
 
+def test_the_tool_for_nvtx_loads_everywhere_too():
+    tool = BUILD / "libdshang_nvtx.so"
+    assert elf.exported(tool) == ["InitializeInjectionNvtx2"]
+    undefined = elf.undefined(tool)
+    assert {"dshang_range_push", "dlopen"} <= set(undefined) and undefined["dlopen"] == ("w", FIRST_LIBC)
+    assert SANITIZED or set(elf.needed(tool)) <= {"libc.so.6"}
+    versions = [elf.version_key(version) for _, version in undefined.values() if version]
+    assert SANITIZED or max(versions)[:2] <= NEWEST_LIBC
+
+
 def test_what_moved_between_libraries_is_weak_and_of_the_first_version():
     moved = {name: found for name, found in UNDEFINED.items() if re.match(r"(pthread_|sem_|dl(?!_iterate_phdr)[a-z])", name)}
     assert SANITIZED or {"dlsym", "pthread_create"} <= set(moved)

@@ -5,6 +5,7 @@
 #include "catch.h"
 #include "core/rank/context.h"
 #include "core/rank/early_names.h"
+#include "core/rank/ranges.h"
 #include "dshang.h"
 #include "flight_memory.h"
 
@@ -83,6 +84,35 @@ TEST_CASE("what is said while the process is inert is there when it wakes") {
   CHECK(rank::take_purpose(memory.writer).phase == 0);
 }
 
+TEST_CASE("long names are cut, before waking at another length than after") {
+  const std::string name(10000, 'x');
+  dshang_phase_push(name.c_str());
+  dshang_note("long", name.c_str());
+  FlightMemory memory;
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == name.substr(0, rank::kEarlyLength));
+  CHECK(memory.facts().back() == "long=" + name.substr(0, rank::kEarlyLength));
+  dshang_phase_push(name.c_str());
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == name.substr(0, 4096));
+  dshang_module_push(name.c_str());
+  dshang_note("long", name.c_str());
+  CHECK(memory.facts().back() == "long=" + name.substr(0, 4096));
+  dshang_module_pop();
+  dshang_phase_pop();
+  dshang_phase_pop();
+}
+
+// Here, because the next test fills the table of early names for good.
+TEST_CASE("ranges begun while the process is inert end when it is awake") {
+  dshang_range_push(1, "forward");
+  dshang_range_push(1, "forward");
+  FlightMemory memory;
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
+  dshang_range_pop(1);
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
+  dshang_range_pop(1);
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "");
+}
+
 TEST_CASE("more early names than there is room for are dropped") {
   for (unsigned i = 0; i < rank::kEarlyNames + 10; ++i) {
     std::string name = "name " + std::to_string(i);
@@ -126,4 +156,46 @@ TEST_CASE("threads do not see each other's phases") {
   CHECK_FALSE(stop.exchange(true));
   for (std::thread& thread : threads) thread.join();
   CHECK(memory.writer.header().step.load() == 1999);
+}
+
+TEST_CASE("deeper than the stacks a thread has no name, and its way back fits") {
+  FlightMemory memory;
+  auto phase = [&] { return memory.text(rank::look_purpose(memory.writer).phase); };
+  auto module = [&] { return memory.text(rank::look_purpose(memory.writer).module); };
+  for (unsigned depth = 1; depth <= rank::kDepth + 3; ++depth) {
+    dshang_phase_push(("phase " + std::to_string(depth)).c_str());
+    dshang_module_push(("module " + std::to_string(depth)).c_str());
+  }
+  CHECK(phase() == "");
+  CHECK(module() == "");
+  for (unsigned n = 0; n < 3; ++n) dshang_phase_pop(), dshang_module_pop();
+  CHECK(phase() == "phase 64");
+  CHECK(module() == "module 64");
+  for (unsigned n = 0; n < rank::kDepth - 1; ++n) dshang_phase_pop(), dshang_module_pop();
+  CHECK(phase() == "phase 1");
+  CHECK(module() == "module 1");
+  for (unsigned n = 0; n < 5; ++n) dshang_phase_pop(), dshang_module_pop();
+  dshang_phase_push("after");
+  CHECK(phase() == "after");
+  dshang_phase_pop();
+}
+
+TEST_CASE("a thread without a phase of its own is in that of the process, its modules are its own") {
+  FlightMemory memory;
+  dshang_step(1);  // this thread's phases are the process's from now on
+  dshang_phase_push("backward");
+  dshang_module_push("layer");
+  std::thread([&] {
+    rank::Purpose purpose = rank::look_purpose(memory.writer);
+    CHECK(memory.text(purpose.phase) == "backward");
+    CHECK(purpose.module == 0);
+    dshang_phase_push("prefetch");
+    CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "prefetch");
+    dshang_phase_pop();
+    dshang_phase_pop();  // one too many takes nothing from the other thread
+    CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "backward");
+  }).join();
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "backward");
+  dshang_module_pop();
+  dshang_phase_pop();
 }
