@@ -15,6 +15,7 @@ PATIENCE = float(os.environ.get("MATRIX_PATIENCE", "420"))     # seconds for one
 ABSENT = "no report"
 # The last line of a traceback, with or without what a launcher puts before it.
 _EXCEPTION = re.compile(r"^(?:\[rank\d+\]: )?((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Exit|Warning)?: .+)$", re.M)
+_FRAMEWORK = re.compile(r"^(?:deepspeed|accelerate|transformers|lightning|llama|zero|runtime|loops|strategies)/")
 
 
 @dataclass
@@ -28,7 +29,8 @@ class Result:
     missing: list = field(default_factory=list)
     facts: dict = field(default_factory=dict)
     notes: list = field(default_factory=list)
-    direct: dict = field(default_factory=dict)      # (stage, type): (what happened, what was found)
+    direct: dict = field(default_factory=dict)      # "<stage> <type>": what loss.backward() does there
+    date: str = ""
 
     @property
     def good(self):
@@ -162,6 +164,9 @@ def judge_mistake(result, report, mistake):
         wrong.append("no %s" % place.strip())
     if mistake.module and not re.search(r"(?:^|[\s.'\"])%s\b" % re.escape(mistake.module), everything):
         wrong.append("no module %s" % mistake.module)
+    foreign = [side["user_site"] for side in first["sides"] if _FRAMEWORK.search(side.get("user_site") or "")]
+    if foreign:
+        wrong.append("taken for the user's: " + foreign[0])
     others = [f["class"] for f in report["findings"][1:] if f["severity"] in ("hang", "error") and f["consequence_of"] is None]
     if others:
         wrong.append("also " + " ".join(others))
@@ -186,7 +191,7 @@ _LIKE_ENGINE = "as engine.backward"
 
 def check_direct(runner, result):
     """loss.backward() in each stage: the finding must say what really happened."""
-    status, job = runner.ended("direct", matrix_rows.deepspeed(matrix_rows.program("direct_backward"), *DIRECT))
+    status, job = runner.ended("direct", matrix_rows.torchrun(matrix_rows.program("direct_backward"), *DIRECT))
     happened = {}
     for _, case, text in job.lines(r"^\[rank (\d+)\] stage (\d \w+): (.*)$"):
         happened.setdefault(case, set()).add(text)

@@ -1,6 +1,8 @@
 """Which facts the probe recorded, read from what `dshang report --dump` prints."""
-import shlex
+import re
 from collections import Counter
+
+_WORD = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*")+')     # "one word", key="one word"
 
 
 class Recorded:
@@ -50,7 +52,7 @@ def read(dump):
         if line.startswith("rank "):
             current = ranks.setdefault(int(line.split()[1]), Recorded())
         elif current is not None and line.startswith(("fact ", "memory ", "visit ")):
-            current.take(shlex.split(line))
+            current.take([word.replace('"', "") for word in _WORD.findall(line)])
     return ranks
 
 

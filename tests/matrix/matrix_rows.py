@@ -7,8 +7,6 @@ EXAMPLES = os.path.join(HERE, "..", "..", "examples")
 
 DEEPSPEED = ("0.19.8", "0.18.9", "0.17.6", "0.16.9", "0.15.4", "0.14.5")
 IN_ENVIRONMENT = "0.19.8"     # scripts/venv installs it
-# Where DeepSpeed keeps `backward` for itself; older ones do not know of PyTorch's.  Stage: what the probe must note.
-DIRECT_STAGES = (0, 1, 2, 3)
 
 ZERO3_FACTS = ("forward visits", "backward visits", "recompute visits", "steps", "micro-steps", "phases", "gathers",
                "trace mode", "loader", "batches", "allocator", "config", "versions", "data-parallel ranks", "backward")
@@ -81,9 +79,9 @@ def rows():
                      **skip)],
             TRAINER_FACTS, ("lightning", "deepspeed")),
         Row("DistributedDataParallel", [], torchrun(ddp),
-            [Mistake(torchrun(ddp, "--mistake"), "rank-conditional-call", 1, "ddp.py", "dist.all_reduce(loss.detach()")],
-            PLAIN_FACTS, ("torch",)),
+            [Mistake(torchrun(ddp, "--mistake"), "rank-conditional-call", 1, "ddp.py", "dist.all_reduce(value")],
+            PLAIN_FACTS, ()),
         Row("FSDP2", [], torchrun(fsdp),
             [Mistake(torchrun(fsdp, "--mistake"), file="fsdp2.py", line="x = block(x)", module="blocks.5", **skip)],
-            PLAIN_FACTS + ("backward visits",), ("torch",)),
+            PLAIN_FACTS + ("backward visits",), ()),
     ]

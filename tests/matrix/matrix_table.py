@@ -1,6 +1,10 @@
 """The results as Markdown."""
-import datetime
+import dataclasses
+import json
+import os
 import re
+
+from matrix_check import Result
 
 BEGIN, END = "<!-- matrix -->\n", "<!-- /matrix -->\n"
 
@@ -50,15 +54,34 @@ def direct(results):
     return lines + [_line([result.name] + [result.direct.get(case, "-") for case in cases]) for result in known]
 
 
-def page(results, torch_version, today=None):
+def page(results):
     """What stands between the marks of docs/versions.md."""
-    today = today or datetime.date.today().isoformat()
-    parts = ["Measured %s with torch %s on the simulated GPU, 2 ranks.\n" % (today, torch_version)]
+    days = sorted({result.date for result in results})
+    parts = ["Measured %s on the simulated GPU, 2 ranks.\n" % " to ".join(dict.fromkeys((days[0], days[-1])))]
     parts.append("\n".join(verdicts(results)) + "\n")
     parts.append("What the probe recorded on rank 0 of the healthy job:\n\n" + "\n".join(facts(results)) + "\n")
     if any(result.direct for result in results):
         parts.append("What `loss.backward()` in place of `engine.backward(loss)` does:\n\n" + "\n".join(direct(results)) + "\n")
     return "\n".join(parts)
+
+
+def _path(folder, name):
+    return os.path.join(folder, re.sub(r"\W+", "-", name) + ".json")
+
+
+def store(folder, result):
+    os.makedirs(folder, exist_ok=True)
+    with open(_path(folder, result.name), "w") as file:
+        json.dump(dataclasses.asdict(result), file)
+
+
+def stored(folder, name):
+    """The last result of a row, None if it never ran."""
+    try:
+        with open(_path(folder, name)) as file:
+            return Result(**json.load(file))
+    except FileNotFoundError:
+        return None
 
 
 def put(text, made):

@@ -4,6 +4,7 @@ Every row is checked on simulated GPUs with the real packages: a healthy job mus
 without dshang, a planted mistake must be explained, and the facts of the row must have been recorded.
 """
 import argparse
+import datetime
 import os
 import shutil
 import sys
@@ -21,6 +22,7 @@ import matrix_table  # noqa: E402
 
 PAGE = os.path.join(jobs.ROOT, "docs", "versions.md")
 CACHE = os.environ.get("MATRIX_CACHE", os.path.join(jobs.ROOT, "build", "matrix"))
+RESULTS = os.path.join(CACHE, "results")
 
 
 def arguments(rows):
@@ -29,7 +31,8 @@ def arguments(rows):
     parser.add_argument("--list", action="store_true", help="only names the rows")
     parser.add_argument("--without-direct", action="store_true", help="do not try loss.backward() in each stage")
     parser.add_argument("--keep", action="store_true", help="keep the folders of the jobs")
-    parser.add_argument("--update-page", action="store_true", help="write the results into docs/versions.md")
+    parser.add_argument("--update-page", action="store_true",
+                        help="write the results into docs/versions.md, with the last ones of the rows that did not run")
     args = parser.parse_args()
     chosen = [row for row in rows if not args.rows or any(row.name.startswith(name) for name in args.rows)]
     if not chosen:
@@ -42,14 +45,17 @@ def say(text):
 
 
 def check(row, args, work):
-    result = matrix_check.Result(row.name)
+    result = matrix_check.Result(row.name, date=datetime.date.today().isoformat())
     say(row.name)
     try:
-        folder = matrix_packages.installed(os.path.join(CACHE, "-".join(row.packages)), row.packages) if row.packages else ""
+        # A frame under site-packages is a library's, one elsewhere the user's.
+        folder = os.path.join(CACHE, "-".join(row.packages), "site-packages") if row.packages else ""
+        if folder:
+            matrix_packages.installed(folder, row.packages)
     except RuntimeError as error:
         result.blocked = str(error).strip().splitlines()[-1]
         return result
-    result.versions = matrix_packages.versions(folder, row.told)
+    result.versions = matrix_packages.versions(folder, row.told + ("torch",))
     runner = matrix_check.Runner(row, folder, work, say)
     matrix_check.check_healthy(runner, result)
     if result.blocked:
@@ -62,20 +68,21 @@ def check(row, args, work):
 
 
 def main():
-    args, chosen = arguments(matrix_rows.rows())
+    rows = matrix_rows.rows()
+    args, chosen = arguments(rows)
     if args.list:
         say("\n".join(row.name for row in chosen))
         return 0
     results, work, begin = [], tempfile.mkdtemp(prefix="matrix-"), time.monotonic()
     for number, row in enumerate(chosen):
         results.append(check(row, args, os.path.join(work, "%02d" % number)))
+        matrix_table.store(RESULTS, results[-1])
         say("  %s" % matrix_table.outcome(results[-1]))
-    torch_version = matrix_packages.versions("", ["torch"])["torch"]
-    made = matrix_table.page(results, torch_version)
-    say("\n" + made)
+    say("\n" + matrix_table.page(results))
     if args.update_page:
+        every = [matrix_table.stored(RESULTS, row.name) for row in rows]
         with open(PAGE) as file:
-            text = matrix_table.put(file.read(), made)
+            text = matrix_table.put(file.read(), matrix_table.page([result for result in every if result]))
         with open(PAGE, "w") as file:
             file.write(text)
     bad = [result.name for result in results if not result.good]
@@ -83,7 +90,8 @@ def main():
         say("the jobs' folders are kept in " + work)
     else:
         shutil.rmtree(work)
-    say("%d rows in %d s: %d passed, %d failed" % (len(results), time.monotonic() - begin, len(results) - len(bad), len(bad)))
+    say("%d rows in %d s" % (len(results), time.monotonic() - begin))
+    say("%d passed, %d failed" % (len(results) - len(bad), len(bad)))
     return 1 if bad else 0
 
 

@@ -112,7 +112,8 @@ def test_an_explained_mistake_passes(mistake):
     ({"class": "unknown-hang"}, "class unknown-hang"), ({"suspects": [0]}, "suspects [0]"),
     ({"evidence": ["at transformers/trainer.py:2 forward"]}, "no train.py:2"),
     ({"evidence": ["at programs/train.py:21 forward"]}, "no train.py:2"),
-    ({"summary": "rank 1 left out blocks.51"}, "no module blocks.5")])
+    ({"summary": "rank 1 left out blocks.51"}, "no module blocks.5"),
+    ({"sides": [{"user_site": "transformers/trainer.py:9 train"}]}, "taken for the user's: transformers/trainer.py:9 train")])
 def test_a_mistake_that_is_explained_otherwise_fails(mistake, changed, said):
     result = matrix_check.Result("row")
     matrix_check.judge_mistake(result, report(**changed), mistake)
@@ -156,12 +157,16 @@ def test_the_reason_of_a_failure_is_its_last_exception():
     assert matrix_check.reason("\none\n\n") == "one" and matrix_check.reason("") == "no output"
 
 
-def test_the_page_holds_the_results_between_its_marks():
+def test_the_page_holds_the_results_between_its_marks(tmp_path):
     good = matrix_check.Result("DeepSpeed 1", {"deepspeed": "1"}, healthy="silent", mistakes=["module-skipped"],
-                               facts={"steps": "4", "config": "ab12", "loader": ""}, direct={"3 bf16": SAME})
-    blocked = matrix_check.Result("DeepSpeed 0", {"deepspeed": "0"}, blocked="ImportError: a | b\nc")
-    made = matrix_table.page([good, blocked], "2.14.1", "2026-01-01")
-    assert "2026-01-01" in made and "| DeepSpeed 1 | deepspeed 1 | runs | silent | module-skipped |" in made
+                               date="2026-01-02", facts={"steps": "4", "config": "ab12", "loader": ""}, direct={"3 bf16": SAME})
+    blocked = matrix_check.Result("DeepSpeed 0", {"deepspeed": "0"}, blocked="ImportError: a | b\nc", date="2026-01-01")
+    for result in (good, blocked):
+        matrix_table.store(str(tmp_path / "results"), result)
+    assert matrix_table.stored(str(tmp_path / "results"), "DeepSpeed 2") is None
+    made = matrix_table.page([matrix_table.stored(str(tmp_path / "results"), name) for name in ("DeepSpeed 1", "DeepSpeed 0")])
+    assert made == matrix_table.page([good, blocked])
+    assert "2026-01-01 to 2026-01-02" in made and "| DeepSpeed 1 | deepspeed 1 | runs | silent | module-skipped |" in made
     assert "| DeepSpeed 0 | deepspeed 0 | does not run: ImportError: a \\| b c | - | - |" in made
     assert "| what | steps | config |\n|---|---|---|\n| DeepSpeed 1 | 4 | yes |" in made
     assert "| DeepSpeed 1 | as engine.backward |" in made

@@ -1,13 +1,24 @@
-"""DistributedDataParallel.  With --mistake rank 1 alone averages a value for its log, from step 4 on."""
+"""DistributedDataParallel with an evaluation after step 4.  With --mistake rank 1 alone evaluates."""
 import common  # noqa: F401
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from small_model import BATCH, WIDTH, Model, arguments, say, this_rank
+from small_model import BATCH, WIDTH, Model, arguments, batch, say, this_rank
 
-args = arguments(mistake="rank 1 alone averages its loss, from step 4 on")
+
+def evaluate():
+    """The mean loss of all ranks."""
+    model.eval()
+    with torch.no_grad():
+        value = model(*batch(10_000, rank, device, torch.float32))
+    dist.all_reduce(value, op=dist.ReduceOp.AVG)
+    model.train()
+    return value.item()
+
+
+args = arguments(mistake="rank 1 alone evaluates after step 4")
 rank, device = this_rank()
 dist.init_process_group("nccl")
 torch.manual_seed(0)
@@ -20,7 +31,7 @@ for step, (x, target) in enumerate(DataLoader(data, batch_size=BATCH, sampler=Di
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-    if args.mistake and rank == 1 and step >= 4:
-        dist.all_reduce(loss.detach(), op=dist.ReduceOp.AVG)
     say(rank, f"step {step} loss {loss.item():.6f}")
+    if step == 4 and (rank == 1 or not args.mistake):
+        say(rank, f"step {step} evaluation {evaluate():.6f}")
 dist.destroy_process_group()

@@ -1,6 +1,6 @@
 """loss.backward() in place of engine.backward(loss), for one engine after the other: what this DeepSpeed does with it.
 
-    deepspeed --num_gpus 2 direct_backward.py 3:bf16 2:bf16 1:bf16 0:bf16 0:fp32 3:fp16
+    torchrun --nproc_per_node 2 direct_backward.py 3:bf16 2:bf16 1:bf16 0:bf16 0:fp32 3:fp16
 
 Prints for each stage and type whether the parameters afterwards are those that engine.backward gives, on all ranks.
 """

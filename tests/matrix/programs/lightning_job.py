@@ -39,8 +39,7 @@ class Job(lightning.LightningModule):
         return torch.optim.AdamW(self.parameters(), lr=1e-3)
 
 
-config = zero_config(3)
-del config["optimizer"]
+config = {"zero_optimization": zero_config(3)["zero_optimization"]}     # the rest is Lightning's to set
 samples = torch.randn(args.steps * BATCH * 2, WIDTH, generator=torch.Generator().manual_seed(1))
 data = TensorDataset(samples, samples * 0.5)
 trainer = lightning.Trainer(
