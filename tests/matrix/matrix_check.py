@@ -116,8 +116,18 @@ def check_healthy(runner, result):
     report, seen = final_report(job), lines_of(job, row.lines)
     said = findings_of(report)
     judge_healthy(result, report, said, seen, wanted)
-    result.missing, result.facts = matrix_facts.judged(matrix_facts.read(dump_of(job)), row.facts)
+    result.missing, result.facts = facts_of(job, row.facts)
     result.notes += sorted({text for _, text in job.lines(r"^\[rank (\d+)\] (load failed: .*)$")})
+
+
+def facts_of(job, wanted):
+    """The last copy of the records may come a little after the report."""
+    end = time.monotonic() + 10 + jobs.SLACK
+    while True:
+        missing, known = matrix_facts.judged(matrix_facts.read(dump_of(job)), wanted)
+        if not missing or time.monotonic() > end:
+            return missing, known
+        time.sleep(1)
 
 
 def judge_healthy(result, report, said, seen, wanted):

@@ -79,7 +79,7 @@ def rows():
                      **skip)],
             TRAINER_FACTS, ("lightning", "deepspeed")),
         Row("DistributedDataParallel", [], torchrun(ddp),
-            [Mistake(torchrun(ddp, "--mistake"), "rank-conditional-call", 1, "ddp.py", "dist.all_reduce(value")],
+            [Mistake(torchrun(ddp, "--mistake"), "argument-mismatch", 1, "ddp.py", "dist.all_reduce(values")],
             PLAIN_FACTS, ()),
         Row("FSDP2", [], torchrun(fsdp),
             [Mistake(torchrun(fsdp, "--mistake"), file="fsdp2.py", line="x = block(x)", module="blocks.5", **skip)],
