@@ -10,7 +10,7 @@ class Engine:
     def __init__(self, probe):
         self.probe = probe
         self.type = None                      # DeepSpeedEngine, once it is imported
-        self.known = weakref.WeakSet()
+        self.known = weakref.WeakKeyDictionary()      # engine: its number, from 1
         self.made = 0                         # engines that were built, also those that failed
         self.adopted = 0
 
@@ -58,8 +58,8 @@ class Engine:
 
     def _created(self, engine, *_):
         probe = self.probe
-        self.known.add(engine)
         self.adopted += 1
+        self.known[engine] = self.adopted
         probe.names.add_model(engine.module)
         probe.names.add_unrecorded(engine)
         if engine.zero_optimization_stage() == 3:
@@ -74,12 +74,12 @@ class Engine:
         self.probe.native.exit_module()
         self.probe.memory.sample()
 
-    def _backward_done(self, *_):
-        self.probe.training.engine_backward()
+    def _backward_done(self, engine):
+        self.probe.training.engine_backward(engine)
         self.probe.memory.sample()
 
-    def _step_begins(self, *_):
-        self.probe.training.engine_steps()
+    def _step_begins(self, engine):
+        self.probe.training.engine_steps(engine, self.known.get(engine, 1))
 
     def _around_compile(self, original):
         def compile(engine, *args, **kwargs):

@@ -28,11 +28,17 @@ def note_deepspeed(native, deepspeed):
     native.note("version.deepspeed", str(getattr(deepspeed, "__version__", "unknown")))
 
 
+def ending_of(number):
+    """What stands behind the keys of the `number`-th engine of this process."""
+    return "" if number == 1 else ".%d" % number
+
+
 def note_engine(native, engine, number):
-    """Stage and configuration of the `number`-th engine of this process; a later one has its number behind the key."""
-    ending = "" if number == 1 else ".%d" % number
+    """Stage and configuration of the `number`-th engine of this process."""
+    ending = ending_of(number)
     native.note("deepspeed.stage" + ending, str(engine.zero_optimization_stage()))
     native.note("deepspeed.accumulation" + ending, str(engine.gradient_accumulation_steps()))
+    native.note("deepspeed.direct_backward" + ending, direct_backward(engine))
     config = getattr(getattr(engine, "_config", None), "_param_dict", None)
     if config is None:
         return
@@ -40,6 +46,12 @@ def note_engine(native, engine, number):
     native.note("deepspeed.config.hash" + ending, short_hash(plain))
     text = json.dumps(config, sort_keys=True, default=_kind)
     native.note("deepspeed.config" + ending, text if len(text) <= _LONGEST else "cut " + text[:_LONGEST - 4])
+
+
+def direct_backward(engine):
+    """What this engine does when PyTorch's backward() runs in place of its own: newer ones know (0.18.3 on)."""
+    supported = getattr(engine, "_support_torch_style_backward", None)
+    return "unnoticed" if supported is None else "supported" if supported else "refused"
 
 
 def without_places(value):
@@ -64,4 +76,4 @@ def note_data_parallel(native, group, number=1):
     if members is None or group is None:
         return
     ranks = sorted(members(group))
-    native.note("data_parallel.ranks" + ("" if number == 1 else ".%d" % number), " ".join(str(rank) for rank in ranks))
+    native.note("data_parallel.ranks" + ending_of(number), " ".join(str(rank) for rank in ranks))

@@ -1,5 +1,6 @@
 """Backward, optimizer steps and saving of plain torch.  Under DeepSpeed these run inside phases of its engine."""
 import sys
+import weakref
 
 from dshang_probe import facts
 from dshang_probe.errors import user_place
@@ -9,8 +10,9 @@ class Training:
     def __init__(self, probe):
         self.probe = probe
         self.by_torch = None          # where torch's own backward ran since the last step of an engine
-        self.by_engine = False        # engine.backward ran since then
-        self.begun = self.noted = False
+        self.by_engine = weakref.WeakSet()      # engines whose own backward ran since their last step
+        self.begun = False
+        self.noted = set()            # numbers of engines
         self.seed_noted = False
 
     def watch_torch(self, torch):
@@ -35,16 +37,18 @@ class Training:
         if not self.probe.phases.inside("backward"):      # else the engine's backward is about to end, too
             self.probe.memory.sample()
 
-    def engine_backward(self):
-        self.by_engine = True
+    def engine_backward(self, engine):
+        self.by_engine.add(engine)
 
-    def engine_steps(self):
-        """An engine makes a step: which backward gave it its gradients?  DeepSpeed before 0.18.3 needs its own."""
-        by_torch, by_engine = self.by_torch, self.by_engine
-        self.by_torch, self.by_engine = None, False
-        if by_torch is not None and not by_engine and not self.noted:
-            self.noted = True
-            self.probe.native.note("backward.plain", "step %s %s" % (self.probe.steps.announced, by_torch))
+    def engine_steps(self, engine, number):
+        """The `number`-th engine makes a step: which backward gave it its gradients?  Not all know of torch's own."""
+        by_torch, by_engine = self.by_torch, engine in self.by_engine
+        self.by_torch = None
+        self.by_engine.discard(engine)
+        if by_torch is not None and not by_engine and number not in self.noted:
+            self.noted.add(number)
+            self.probe.native.note("backward.plain" + facts.ending_of(number),
+                                   "step %s %s" % (self.probe.steps.announced, by_torch))
 
     def step_begins(self, step):
         if not self.seed_noted and self.probe.torch is not None:

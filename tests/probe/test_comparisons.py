@@ -271,33 +271,52 @@ def test_a_long_configuration_is_said_to_be_cut(native):
     assert noted(native)["deepspeed.config"].startswith("cut {") and len(noted(native)["deepspeed.config"]) <= 3500
 
 
+class Engine:
+    pass
+
+
 def test_a_step_for_which_only_torchs_backward_ran_is_noted_once(probe, native):
     autograd = types.SimpleNamespace(backward=lambda *_: None, __name__="autograd")
     torch = types.SimpleNamespace(autograd=autograd, save=None, load=None, serialization=types.SimpleNamespace())
+    actor, critic = Engine(), Engine()
     probe.training.watch_torch(torch)
     torch.autograd.backward()
-    probe.training.engine_steps()
+    probe.training.engine_steps(actor, 1)
     assert not [key for key in noted(native) if key.startswith("backward")]   # there was no engine
     probe.engine.adopted = 1
-    engines = probe.phases.around("backward", after=lambda *_: probe.training.engine_backward())
+    engines = probe.phases.around("backward", after=lambda *_: probe.training.engine_backward(actor))
     with_engine = engines(torch.autograd.backward)
     with_engine()
-    probe.training.engine_steps()
+    probe.training.engine_steps(actor, 1)
     assert not [key for key in noted(native) if key.startswith("backward")]
     probe.in_backward = lambda: True                                          # a checkpoint, on a thread of autograd
     torch.autograd.backward()
     probe.in_backward = lambda: False
-    probe.training.engine_steps()
+    probe.training.engine_steps(actor, 1)
     assert not [key for key in noted(native) if key.startswith("backward")]
     torch.autograd.backward()
     with_engine()
-    probe.training.engine_steps()                                             # another model's, and the engine's
+    probe.training.engine_steps(actor, 1)                                     # another model's, and the engine's
     assert "backward.plain" not in noted(native) and "test_comparisons.py" in noted(native)["backward.torch"]
     for _ in range(2):
         torch.autograd.backward()
-        probe.training.engine_steps()
+        probe.training.engine_steps(actor, 1)
     assert len([what for what in native.of("note") if what[1] == "backward.plain"]) == 1
     assert noted(native)["backward.plain"].startswith("step None probe/test_comparisons.py:")
+    with_engine()
+    torch.autograd.backward()
+    probe.training.engine_steps(critic, 2)                                    # the actor's own backward is not the critic's
+    assert noted(native)["backward.plain.2"].startswith("step None probe/test_comparisons.py:")
+
+
+@pytest.mark.parametrize("attributes, wanted", [
+    ({}, "unnoticed"), ({"_support_torch_style_backward": False}, "refused"), ({"_support_torch_style_backward": True}, "supported")])
+def test_what_an_engine_does_with_torchs_backward_is_asked_of_the_engine(native, attributes, wanted):
+    one = engine({})
+    for name, value in attributes.items():
+        setattr(one, name, value)
+    facts.note_engine(native, one, 2)
+    assert noted(native)["deepspeed.direct_backward.2"] == wanted
 
 
 class PartitionedParameterCoordinator:
