@@ -278,17 +278,20 @@ class PartitionedParameterCoordinator:
             self._invalidate_trace()
 
 
+class Part:
+    training = True
+
+    def __init__(self, **parts):
+        self.parts = parts
+
+    def named_modules(self):
+        return [("", self), *self.parts.items()]
+
+    def parameters(self):
+        yield 1
+
+
 def test_a_broken_trace_is_told_with_both_modules(probe, native, monkeypatch):
-    class Part:
-        def __init__(self, **parts):
-            self.parts = parts
-
-        def named_modules(self):
-            return [("", self), *self.parts.items()]
-
-        def parameters(self):
-            yield 1
-
     debug = types.SimpleNamespace(module_names={}, param_names={})
     monkeypatch.setitem(sys.modules, "deepspeed.utils.debug", debug)
     graphs = types.SimpleNamespace(_current_graph_task_id=lambda: -1)
@@ -315,3 +318,25 @@ def test_each_engine_has_a_trace_of_its_own(probe, native):
         told(actor)
         told(critic)
     assert [what[1] for what in native.of("trace_mode")] == ["COMPLETE", "RECORD"]
+
+
+def test_a_broken_trace_says_in_which_pass_it_was_recorded(probe, native, monkeypatch):
+    graphs = types.SimpleNamespace(_current_graph_task_id=lambda: -1)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(_C=graphs))
+    part = Part()
+    fetch = probe.zero3._around_fetch(lambda *_: None)
+
+    def record_complete(coordinator):
+        coordinator.mode = {"RECORD": "COMPLETE", "COMPLETE": "COMPLETE"}.get(coordinator.mode, "RECORD")
+    reset = probe.zero3._around_reset(record_complete)
+    generator, judge = PartitionedParameterCoordinator([part]), PartitionedParameterCoordinator([part])
+    for coordinator in (generator, judge):
+        coordinator.mode = "INVALID"
+        reset(coordinator)
+        fetch(coordinator, part, True)
+    fetch(judge, part, False)
+    reset(generator)
+    reset(judge)
+    told = [probe.zero3._what_breaks(coordinator, types.SimpleNamespace(f_locals={"sub_module": part}))
+            for coordinator in (generator, judge)]
+    assert [text.rsplit(" ", 1)[1] for text in told] == ["recorded=forward", "recorded=training"]
