@@ -1,0 +1,47 @@
+"""DistributedDataParallel: a group that only its members create.
+
+    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake           stops after step 3
+    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake --bound   the same, in NCCL
+    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py                     the repaired program
+
+new_group has to be called on all ranks, on those outside the group too.  Where the default group is bound to a device
+(--bound), new_group splits its communicator, in which NCCL waits for all; otherwise it waits for all in the store.
+The repair: all ranks call new_group.
+"""
+import argparse
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from small_model import Model, batch, say, this_rank
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--steps", type=int, default=8)
+parser.add_argument("--local_rank", type=int, default=0)
+parser.add_argument("--bound", action="store_true", help="bind the default group to the device")
+parser.add_argument("--mistake", action="store_true", help="only ranks with even numbers call new_group")
+args = parser.parse_args()
+rank, device = this_rank()
+dist.init_process_group("nccl", device_id=device if args.bound else None)
+torch.manual_seed(0)
+model = DistributedDataParallel(Model().to(device), device_ids=[device.index])
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+even = list(range(0, dist.get_world_size(), 2))
+
+
+def group_of_even_ranks():
+    return dist.new_group(even)
+
+
+for step in range(args.steps):
+    loss = model(*batch(step, rank, device, torch.float32))
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    say(rank, f"step {step} loss {loss.item():.6f}")
+    if step == 3 and (rank in even or not args.mistake):
+        group = group_of_even_ranks()
+        if rank in even:
+            dist.all_reduce(loss.detach(), group=group)
+dist.destroy_process_group()
