@@ -30,6 +30,6 @@ def test_nothing_is_said(tmp_path, name, launcher):
 
 @pytest.mark.parametrize("name,launcher", ways(BUSY, [("slow_first_step", "torchrun")]))
 def test_a_rank_that_works_alone_is_told_as_information(tmp_path, name, launcher):
-    [finding] = ended_well(tmp_path, name, launcher, DSHANG_STALL_AFTER="3")
-    assert (finding["class"], finding["severity"], finding["suspects"]) == ("host-stall", "info", [BUSY[name]]), finding
-    assert finding["resolved"] is not None and name + ".py:" in finding["summary"], finding
+    findings = ended_well(tmp_path, name, launcher, DSHANG_STALL_AFTER="3")    # so short that a slow import may count, too
+    assert {(f["class"], f["severity"], f["resolved"] is None) for f in findings} == {("host-stall", "info", False)}, findings
+    assert [f for f in findings if f["suspects"] == [BUSY[name]] and name + ".py:" in f["summary"]], findings

@@ -33,7 +33,7 @@ CASES = {
                                         line=("return dist.new_group(even)", "group_of_even_ranks")),
 }
 FEW = [("skipped_block", "deepspeed"), ("early_return", "deepspeed"), ("leaves_loop", "deepspeed"),
-       ("saved_on_rank_0", "torchrun"), ("tiled_head", "torchrun")]
+       ("saved_on_rank_0", "torchrun")]
 WAYS = ways(CASES, FEW)
 
 
