@@ -1,11 +1,12 @@
 """DistributedDataParallel: a group that only its members create.
 
     torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake           stops after step 3
-    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake --bound   the same, in NCCL
+    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake --bound   the same, a line earlier
     torchrun --nproc_per_node 2 examples/group_on_some_ranks.py                     the repaired program
 
 new_group has to be called on all ranks, on those outside the group too.  Where the default group is bound to a device
-(--bound), new_group splits its communicator, in which NCCL waits for all; otherwise it waits for all in the store.
+(--bound), new_group splits its communicator, in which NCCL waits for all.  Otherwise nothing waits at once; but torch
+numbers the groups, and the next group has one number on some ranks and another on the others, who never meet in it.
 The repair: all ranks call new_group.
 """
 import argparse
@@ -30,8 +31,14 @@ optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
 even = list(range(0, dist.get_world_size(), 2))
 
 
-def group_of_even_ranks():
-    return dist.new_group(even)
+def groups():
+    """One of the even ranks, and one of all."""
+    some = dist.new_group(even) if rank in even or not args.mistake else None
+    return some, dist.new_group()
+
+
+def log(value, group):
+    dist.all_reduce(value, group=group)
 
 
 for step in range(args.steps):
@@ -40,8 +47,9 @@ for step in range(args.steps):
     optimizer.step()
     optimizer.zero_grad()
     say(rank, f"step {step} loss {loss.item():.6f}")
-    if step == 3 and (rank in even or not args.mistake):
-        group = group_of_even_ranks()
+    if step == 3:
+        some, everybody = groups()
+        log(loss.detach().clone(), everybody)
         if rank in even:
-            dist.all_reduce(loss.detach(), group=group)
+            log(loss.detach().clone(), some)
 dist.destroy_process_group()

@@ -45,7 +45,8 @@ deepspeed.init_distributed("nccl")
 rank, device = this_rank()
 torch.manual_seed(0)
 config = zero_config(3)
-config["zero_optimization"]["stage3_max_reuse_distance"] = 0        # nothing stays gathered, as in a large model
+# Nothing stays gathered and nothing is gathered early, as in a model that is large beside these limits.
+config["zero_optimization"].update(stage3_max_reuse_distance=0, stage3_prefetch_bucket_size=0)
 with deepspeed.zero.Init(config_dict_or_path=config):
     model = Model()
 engine, _, _, _ = deepspeed.initialize(model=model, config=config)

@@ -30,7 +30,7 @@ CASES = {
     "unequal_generation": dict(kind="repeat-count-differs", says=["synced_gpus"]),
     "group_on_some_ranks --bound": dict(kind="comm-init-stall", suspects=[rank for rank in range(RANKS) if rank % 2],
                                         step=3, after=STALL, says=["new_group"],
-                                        line=("return dist.new_group(even)", "group_of_even_ranks")),
+                                        line=("some = dist.new_group(even)", "groups")),
 }
 FEW = [("skipped_block", "deepspeed"), ("early_return", "deepspeed"), ("leaves_loop", "deepspeed"),
        ("saved_on_rank_0", "torchrun")]

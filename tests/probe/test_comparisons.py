@@ -250,6 +250,35 @@ def test_a_step_for_which_only_torchs_backward_ran_is_noted_once(probe, native):
     assert noted(native)["backward.plain"].startswith("step None probe/test_comparisons.py:")
 
 
+class DeepSpeedEngine:
+    meanwhile = None                     # what happens while an engine is made
+
+    def __init__(self, args, model):
+        if self.meanwhile:
+            type(self).meanwhile()
+
+    forward = backward = step = lambda self: None
+
+
+@pytest.mark.parametrize("before", ["nothing", "made", "begun"])
+def test_a_model_is_numbered_only_where_no_earlier_one_was_missed(probe, native, monkeypatch, before):
+    kind = type("DeepSpeedEngine", (DeepSpeedEngine,), {"__init__": DeepSpeedEngine.__init__})
+    monkeypatch.setattr(probe.engine, "_created", lambda *_: None)
+
+    def watch():
+        probe.engine.watch(types.SimpleNamespace(DeepSpeedEngine=kind))
+    names = {"weight": 1} if before == "made" else {}
+    monkeypatch.setitem(sys.modules, "deepspeed.utils.debug", types.SimpleNamespace(param_names=names))
+    if before == "begun":
+        kind.meanwhile = watch
+        kind(None, Named(weight=parameter(3)))
+        kind.meanwhile = None
+    else:
+        watch()
+    kind(None, Named(weight=parameter(4)))
+    assert ("parameters.1" in noted(native)) == (before == "nothing") and not native.skipped()
+
+
 class PartitionedParameterCoordinator:
     def __init__(self, order):
         self.__submodule_order, self.__step_id, self.mode = order, 0, "COMPLETE"
