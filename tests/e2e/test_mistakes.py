@@ -7,6 +7,7 @@ from jobs import LAUNCHERS, RANKS, SLACK, Job, line_of, ways
 
 WITHIN = 10.0     # seconds from the last step that all ranks finished to the report; most of it is the ranks' own way there
 STALL = 10.0      # DSHANG_STALL_AFTER of these jobs
+ODD = [rank for rank in range(RANKS) if rank % 2]
 
 # Each example, with more arguments behind a blank.  Of the first finding: `suspects`, `waiting` where it is not everybody
 # else, `step`; where it tells them, `module` and `line` (with the function in which the line stands); `says`: patterns that it
@@ -27,9 +28,10 @@ CASES = {
                              line=("dist.all_reduce(value", "log_mean")),
     "saved_on_rank_0": dict(kind="rank-conditional-call", suspects=[0], says=["'save'", "rank == 0"],
                             line=("engine.save_checkpoint(", "save")),
-    "unequal_generation": dict(kind="repeat-count-differs", says=["synced_gpus"]),
-    "group_on_some_ranks --bound": dict(kind="comm-init-stall", suspects=[rank for rank in range(RANKS) if rank % 2],
-                                        step=3, after=STALL, says=["new_group"],
+    "unequal_generation": dict(kind="repeat-count-differs", says=["3 times on rank 1", "synced_gpus"]),
+    "group_on_some_ranks": dict(kind="comm-init-stall", suspects=ODD, step=3, after=STALL, says=["call `new_group`"],
+                                line=("dist.all_reduce(value, group=group)", "log")),
+    "group_on_some_ranks --bound": dict(kind="comm-init-stall", suspects=ODD, step=3, after=STALL, says=["`new_group`"],
                                         line=("some = dist.new_group(even)", "groups")),
 }
 FEW = [("skipped_block", "deepspeed"), ("early_return", "deepspeed"), ("leaves_loop", "deepspeed"),
