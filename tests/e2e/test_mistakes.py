@@ -57,9 +57,9 @@ def reports(tmp_path_factory):
         if (name, launcher) not in known:
             command = LAUNCHERS[launcher](*name.split(), "--mistake")
             with Job(command, tmp_path_factory.mktemp(name.split()[0]), DSHANG_STALL_AFTER="%g" % STALL) as job:
-                job.wait_for("the first four steps", 200, lambda: last_good_step(job) or hang(job))
+                job.wait_for("the first four steps", 200 + SLACK, lambda: last_good_step(job) or hang(job))
                 begin = time.monotonic()
-                report = job.wait_for("report of a hang", 60, lambda: hang(job))
+                report = job.wait_for("report of a hang", 60 + SLACK, lambda: hang(job))
                 seconds = time.monotonic() - begin
                 time.sleep(1.5)                                       # the report may still grow, and must stay right
                 assert job.living(), "the job ended by itself:\n" + job.log()[-2000:]
