@@ -14,7 +14,7 @@ EXAMPLES, PROGRAMS = os.path.join(ROOT, "examples"), os.path.join(HERE, "program
 RANKS = int(os.environ.get("E2E_RANKS", "2"))
 LONG = RANKS > 2 or os.environ.get("E2E_LONG", "0") != "0"      # all programs with all launchers, not only a few
 SLACK = float(os.environ.get("SCENARIO_SLACK", "2"))    # a test machine is loaded
-END = 300                                               # no job takes so long
+END = 300 + SLACK                                       # no job takes so long
 
 
 def path_of(name):
