@@ -9,20 +9,13 @@ new_group has to be called on all ranks, on those outside the group too.  Where 
 numbers the groups, and the next group has one number on some ranks and another on the others, who never meet in it.
 The repair: all ranks call new_group.
 """
-import argparse
-
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from small_model import Model, batch, say, this_rank
+from small_model import Model, arguments, batch, say, this_rank
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--steps", type=int, default=8)
-parser.add_argument("--local_rank", type=int, default=0)
-parser.add_argument("--bound", action="store_true", help="bind the default group to the device")
-parser.add_argument("--mistake", action="store_true", help="only ranks with even numbers call new_group")
-args = parser.parse_args()
+args = arguments(mistake="only ranks with even numbers call new_group", bound="bind the default group to the device")
 rank, device = this_rank()
 dist.init_process_group("nccl", device_id=device if args.bound else None)
 torch.manual_seed(0)
