@@ -25,6 +25,29 @@ std::string purpose_of(const JobView& view, const job::Tokens& tokens) {
   return !tokens.empty() && view.names().text(tokens[0].phase) == kGather ? kGather : "";
 }
 
+// Whether DeepSpeed made this call because a parameter of ZeRO-3 was touched outside its module
+// (ZeROOrderedDict, since 0.3.11).
+bool of_touched_parameter(const JobView& view, const Token& token) {
+  if (!token.call || !token.call->site) return false;
+  const job::Names& names = view.names();
+  const std::vector<job::FrameName>& frames = names.site(token.call->site).frames;
+  return std::any_of(frames.begin(), frames.end(), [&](const job::FrameName& frame) {
+    return names.text(frame.function).ends_with("__getitem__") &&
+           names.text(frame.file).ends_with("deepspeed/runtime/zero/parameter_offload.py");
+  });
+}
+
+std::vector<std::string> fixes_for_touched() {
+  return {
+      "Register the parameter with the module that uses it, on all ranks and before the training: "
+      "`deepspeed.zero.register_external_parameter(module, parameter)`; it is then gathered with that module "
+      "on "
+      "every rank.",
+      "Or touch it on every rank in every step (times 0 where it is not wanted), or call the module that "
+      "owns "
+      "it."};
+}
+
 std::vector<std::string> fixes_for(const std::string& purpose, bool named) {
   if (purpose.empty() && !named) {
     return {
@@ -103,7 +126,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose)
     return std::nullopt;
   bool in_loop = false;
-  if (purpose.empty()) {
+  bool touched = inserted && !d.story.added.empty() && of_touched_parameter(view, d.story.added[0]);
+  if (purpose.empty() && !touched) {
     if (!inserted || !from_new_lines(view, d)) return std::nullopt;
     // Outside the step and named for nothing of the kind: it rather left the loop (early_return.cpp).
     const job::RankView* told = view.by_rank(d.told_of);
@@ -120,8 +144,9 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
       place = *side.site;
   }
   if (!tokens.empty() && tokens[0].place) place = place_text(view, tokens[0]);
-  e.class_certainty = purpose.empty() ? Certainty::kJudged : Certainty::kProven;
-  std::string what = purpose.empty()      ? "a collective"
+  e.class_certainty = purpose.empty() && !touched ? Certainty::kJudged : Certainty::kProven;
+  std::string what = touched              ? "a gather of a parameter that belongs to another module"
+                     : purpose.empty()    ? "a collective"
                      : purpose == kGather ? "collectives of GatheredParameters"
                                           : "collectives for '" + purpose + "'";
   if (inserted) {
@@ -134,8 +159,9 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (in_loop)
     e.evidence.push_back(who(d) +
                          " is still in the loop: the call lies between lines that it passes in every step");
-  e.fix = fixes_for(purpose, inserted && named_for_side(view, d.story.added[0]));
-  if (inserted && !purpose.empty()) tell_of_the_loop(view, d.told_of, purpose, e);
+  e.fix =
+      touched ? fixes_for_touched() : fixes_for(purpose, inserted && named_for_side(view, d.story.added[0]));
+  if (inserted && !purpose.empty() && !touched) tell_of_the_loop(view, d.told_of, purpose, e);
   return e;
 }
 

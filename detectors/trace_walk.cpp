@@ -65,6 +65,7 @@ class Walk {
     if (text.starts_with("INVALID")) {
       settle();
       pending_ = TraceBreak{v.step, v.time_ns, field(text, "got"), field(text, "expected"), 0, 0};
+      told_pass_ = field(text, "recorded");
     }
   }
 
@@ -84,12 +85,16 @@ class Walk {
 
   void settle() {
     if (!pending_) return;
-    bool turns = pending_evaluates_ || (recorded_.known && (!recorded_.backward || recorded_.evaluation));
-    if (!turns) out_.breaks.push_back(*pending_);
+    bool without_backward = told_pass_.empty()
+                                ? recorded_.known && (!recorded_.backward || recorded_.evaluation)
+                                : told_pass_ == "forward";
+    if (!pending_evaluates_ && !without_backward) out_.breaks.push_back(*pending_);
     pending_.reset();
     pending_evaluates_ = false;
   }
 
+  // What was visited while a trace was recorded: right for one model only, of two they would be taken
+  // together.
   struct Recorded {
     bool known = false, backward = false, evaluation = false;
   };
@@ -99,6 +104,7 @@ class Walk {
   Recorded recorded_;
   bool recording_ = false, complete_ = false, mode_known_ = false, pending_evaluates_ = false;
   std::optional<TraceBreak> pending_;
+  std::string told_pass_;  // the pass of the broken trace, where the probe says it: training or forward
   std::uint64_t step_ns_ = 0;
 };
 

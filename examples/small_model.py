@@ -47,13 +47,15 @@ def zero_config(stage, accumulation=1):
             "zero_optimization": {"stage": stage, "stage3_param_persistence_threshold": 0}}
 
 
-def arguments(mistake=None):
-    """--steps, and --mistake where the example has one; the launcher's own arguments are accepted."""
+def arguments(mistake=None, **flags):
+    """--steps, --mistake where the example has one, and more flags with their help; the launcher's own are accepted."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=8)
     parser.add_argument("--local_rank", type=int, default=0)
     if mistake:
-        parser.add_argument("--mistake", action="store_true", help=mistake)
+        flags["mistake"] = mistake
+    for flag, meaning in flags.items():
+        parser.add_argument("--" + flag, action="store_true", help=meaning)
     return parser.parse_args()
 
 

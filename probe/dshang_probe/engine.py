@@ -13,11 +13,13 @@ class Engine:
         self.known = weakref.WeakKeyDictionary()      # engine: its number, from 1
         self.made = 0                         # engines that were built, also those that failed
         self.adopted = 0
+        self.late = False                     # engines may have been made before this process was armed
 
     def watch(self, module):
         """deepspeed.runtime.engine"""
         probe, engine = self.probe, module.DeepSpeedEngine
         self.type = engine
+        self.late = _has_begun(engine)
         replace, around, memory = probe.patches.replace, probe.phases.around, probe.memory
         replace(engine, "__init__", around("init", after=self._created))
         replace(engine, "__init__", self._around_init)
@@ -45,7 +47,8 @@ class Engine:
             self.made += 1
             if parallel is not None or any(kind.__name__ == "PipelineModule" for kind in type(model).__mro__):
                 self.probe.native.note("model.parallel", "its parts differ by rank")
-            note_parameters(self.probe.native, model, self.made)
+            if not self.late:                 # else nobody knows as which of its models the ranks should compare it
+                note_parameters(self.probe.native, model, self.made)
 
     def adopt(self, engine):
         """An engine that was made before the probe was armed is known from its first forward on."""
@@ -86,3 +89,13 @@ class Engine:
             self.probe.compiled.give_way()
             return original(engine, *args, **kwargs)
         return compile
+
+
+def _has_begun(engine):
+    """Whether this process has made an engine, or is about to: DeepSpeed keeps its parameters' names then."""
+    if len(getattr(sys.modules.get("deepspeed.utils.debug"), "param_names", ())):
+        return True
+    frame, code = sys._getframe(), getattr(engine.__init__, "__code__", None)
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None

@@ -29,6 +29,8 @@ class Zero3:
     def __init__(self, native, names, phases, patches):
         self.native, self.names, self.phases, self.patches = native, names, phases, patches
         self.modes = weakref.WeakKeyDictionary()      # by coordinator: each engine has one
+        self.recorded = weakref.WeakKeyDictionary()   # by coordinator: the pass its trace was recorded in
+        self.backward_in = set()                      # id(coordinator): its pass has come to backward
         self.breaks = set()
 
     def watch_coordinator(self, module):
@@ -45,7 +47,7 @@ class Zero3:
         visit = native.visit
         forward_id, backward_id, recompute_id = (names.intern(p) for p in ("forward", "backward", "recompute"))
         in_backward = in_backward_of(sys.modules["torch"])
-        modules = names.modules
+        modules, backward_in = names.modules, self.backward_in
 
         def fetch_sub_module(coordinator, module, *args, **kwargs):
             try:
@@ -56,6 +58,8 @@ class Zero3:
                 if known.id:
                     forward = kwargs["forward"] if "forward" in kwargs else args[0] if args else not in_backward()
                     phase = (recompute_id if in_backward() else forward_id) if forward else backward_id
+                    if not forward:
+                        backward_in.add(id(coordinator))
                     visit(known.id, phase, 1 if module.training else 0)
             except Exception as error:
                 patches.skip("module visits", error)
@@ -76,11 +80,20 @@ class Zero3:
         return all_gather_params
 
     def _around_reset(self, original):
+        guarded = self.patches.guarded
+
         def reset_step(coordinator, *args, **kwargs):
             result = original(coordinator, *args, **kwargs)
+            guarded("recorded passes", self._pass_ends, coordinator)
             self._tell_mode(coordinator)
             return result
         return reset_step
+
+    def _pass_ends(self, coordinator):
+        """The root's next forward begins; what was recorded since its last one may be a trace now."""
+        if self.modes.get(coordinator) == "RECORD" and coordinator.is_complete_trace():
+            self.recorded[coordinator] = "training" if id(coordinator) in self.backward_in else "forward"
+        self.backward_in.discard(id(coordinator))
 
     def _around_invalidate(self, original):
         guarded = self.patches.guarded
@@ -93,7 +106,8 @@ class Zero3:
         return invalidate_trace
 
     def _what_breaks(self, coordinator, caller):
-        """" got=<module> expected=<module>": the module that came, and the one that the trace holds there."""
+        """" got=<module> expected=<module> recorded=<pass>": the module that came, the one that the trace holds there, and
+        whether the trace is of a training pass or of one without backward."""
         module = caller.f_locals.get("sub_module")      # of trace_prologue
         if module is None:
             return ""
@@ -101,6 +115,8 @@ class Zero3:
         step = coordinator._PartitionedParameterCoordinator__step_id
         expected = self._name_of(order[step]) if step < len(order) else "-"
         text = " got=%s expected=%s" % (self._name_of(module), expected)
+        if coordinator in self.recorded:
+            text += " recorded=" + self.recorded[coordinator]
         if len(self.breaks) < _MOST_BREAKS:
             self.breaks.add(text)
         return text if text in self.breaks else ""

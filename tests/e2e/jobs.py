@@ -10,30 +10,41 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 BUILD = os.path.abspath(os.environ.get("TEST_BUILD", os.path.join(ROOT, "build")))
+EXAMPLES, PROGRAMS = os.path.join(ROOT, "examples"), os.path.join(HERE, "programs")
 RANKS = int(os.environ.get("E2E_RANKS", "2"))
+LONG = RANKS > 2 or os.environ.get("E2E_LONG", "0") != "0"      # all programs with all launchers, not only a few
 SLACK = float(os.environ.get("SCENARIO_SLACK", "2"))    # a test machine is loaded
-END = 300                                               # no job takes so long
+END = 300 + SLACK                                       # no job takes so long
 
 
-def example(name):
-    return os.path.join(ROOT, "examples", name + ".py")
+def path_of(name):
+    """Of an example, or of a program of these tests."""
+    return next(path for path in (os.path.join(folder, name + ".py") for folder in (EXAMPLES, PROGRAMS)) if os.path.exists(path))
 
 
 def line_of(name, text):
-    """The number of the one line of an example that holds `text`, as reports name it."""
-    with open(example(name)) as file:
+    """The number of the one line of a program that holds `text`, as reports name it."""
+    with open(path_of(name)) as file:
         found = [number for number, line in enumerate(file, 1) if text in line]
     assert len(found) == 1, (name, text, found)
     return found[0]
 
 
 def deepspeed(name, *arguments):
-    return ["deepspeed", "--master_port", "29%03d" % (os.getpid() % 1000), "--num_gpus", str(RANKS), example(name), *arguments]
+    return ["deepspeed", "--master_port", "29%03d" % (os.getpid() % 1000), "--num_gpus", str(RANKS), path_of(name), *arguments]
 
 
 def torchrun(name, *arguments):
-    return ["torchrun", "--master_port", "29%03d" % (os.getpid() % 1000), "--nproc_per_node", str(RANKS), example(name),
+    return ["torchrun", "--master_port", "29%03d" % (os.getpid() % 1000), "--nproc_per_node", str(RANKS), path_of(name),
             *arguments]
+
+
+LAUNCHERS = {"deepspeed": deepspeed, "torchrun": torchrun}
+
+
+def ways(programs, few):
+    """[(program, launcher)]: all of them with both launchers in the long part, else the few that are named so."""
+    return [(name, launcher) for name in programs for launcher in LAUNCHERS] if LONG else list(few)
 
 
 class Job:
@@ -45,7 +56,7 @@ class Job:
         self.log_path = os.path.join(self.folder, "log")
         env = {key: value for key, value in os.environ.items() if not key.startswith(("DSHANG_", "SIMGPU_", "LD_PRELOAD"))}
         env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
-        env.update(DSHANG_DIR=self.directory, **settings)
+        env.update(DSHANG_DIR=self.directory, PYTHONPATH=EXAMPLES, **settings)
         if not with_dshang:
             env["DSHANG_DISABLE"] = "1"
         command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--", *command]

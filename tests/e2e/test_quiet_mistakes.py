@@ -2,9 +2,14 @@
 import re
 
 import pytest
-from jobs import RANKS, SLACK, Job, deepspeed, line_of, losses
+from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job, line_of, losses, ways
 
 PATIENCE = 240     # seconds until a job has begun to train, on a loaded machine
+
+
+@pytest.fixture(params=LAUNCHERS if LONG else ["deepspeed"])
+def launch(request):
+    return LAUNCHERS[request.param]
 
 
 def warning(job, kind):
@@ -27,8 +32,8 @@ def learns(job, steps):
     return sum(means[-3:]) < sum(means[:3])
 
 
-def test_loaders_of_different_length_are_told_before_they_stop_the_job(tmp_path):
-    with Job(deepspeed("unequal_loader", "--mistake", "--steps", "300"), tmp_path, DSHANG_STALL_AFTER="10") as job:
+def test_loaders_of_different_length_are_told_before_they_stop_the_job(tmp_path, launch):
+    with Job(launch("unequal_loader", "--mistake", "--steps", "300"), tmp_path, DSHANG_STALL_AFTER="10") as job:
         finding = job.wait_for("warning", PATIENCE, lambda: warning(job, "data-differs"))
         batches = dict(job.lines(r"^\[rank (\d+)\] (\d+) batches$"))
         steps = len(losses(job)) // RANKS
@@ -42,8 +47,8 @@ def test_loaders_of_different_length_are_told_before_they_stop_the_job(tmp_path)
         assert job.living(), "the job ended by itself:\n" + job.log()[-2000:]
 
 
-def test_equal_batches_on_all_ranks(tmp_path):
-    with Job(deepspeed("same_batches", "--mistake"), tmp_path) as job:
+def test_equal_batches_on_all_ranks(tmp_path, launch):
+    with Job(launch("same_batches", "--mistake"), tmp_path) as job:
         assert job.end() == 0, job.log()[-3000:]
         finding = job.wait_for("warning", 5 + SLACK, lambda: warning(job, "data-differs"))
         assert finding["severity"] == "warning" and finding["step"] == 0, finding
@@ -52,8 +57,8 @@ def test_equal_batches_on_all_ranks(tmp_path):
         assert [f["class"] for f in job.report()["findings"]] == ["data-differs"]
 
 
-def test_models_of_different_structure(tmp_path):
-    with Job(deepspeed("unequal_models", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
+def test_models_of_different_structure(tmp_path, launch):
+    with Job(launch("unequal_models", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
         job.wait_for("hang", PATIENCE, lambda: job.report() and job.report()["verdict"] == "hang")
         report = job.wait_for("cause", 10, lambda: warning(job, "parameters-differ") and job.report())
         first, second = report["findings"][:2]
@@ -67,8 +72,8 @@ def test_models_of_different_structure(tmp_path):
         assert job.living(), "the job ended by itself:\n" + job.log()[-2000:]
 
 
-def test_torchs_backward_where_the_engines_is_needed(tmp_path):
-    with Job(deepspeed("mixed_backward", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
+def test_torchs_backward_where_the_engines_is_needed(tmp_path, launch):
+    with Job(launch("mixed_backward", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
         assert job.end() != 0
         first = job.wait_for("cause", 5 + SLACK, lambda: warning(job, "mixed-backward") and job.report())["findings"][0]
         assert (first["class"], first["suspects"], first["step"]) == ("mixed-backward", list(range(RANKS)), 4), first
@@ -78,8 +83,8 @@ def test_torchs_backward_where_the_engines_is_needed(tmp_path):
         assert dead["consequence_of"] == 0, dead
 
 
-def test_a_trace_that_keeps_breaking(tmp_path):
-    with Job(deepspeed("changing_order", "--mistake", "--steps", "40"), tmp_path) as job:
+def test_a_trace_that_keeps_breaking(tmp_path, launch):
+    with Job(launch("changing_order", "--mistake", "--steps", "40"), tmp_path) as job:
         assert job.end() == 0, job.log()[-3000:]
         finding = job.wait_for("warning", 5 + SLACK, lambda: warning(job, "trace-cache-invalid"))
         assert (finding["severity"], finding["suspects"], finding["step"]) == ("warning", [], 3), finding
@@ -90,15 +95,27 @@ def test_a_trace_that_keeps_breaking(tmp_path):
         assert [f["class"] for f in job.report()["findings"]] == ["trace-cache-invalid"]
 
 
-REPAIRED = {"unequal_loader": 11, "same_batches": 12, "unequal_models": 12, "mixed_backward": 12, "changing_order": 12}
+def test_a_graph_that_changes(tmp_path, launch):
+    with Job(launch("changing_depth", "--mistake", "--steps", "24"), tmp_path) as job:
+        assert job.end() == 0, job.log()[-3000:]
+        finding = job.wait_for("warning", 5 + SLACK, lambda: warning(job, "trace-cache-invalid"))
+        assert (finding["severity"], finding["suspects"]) == ("warning", []), finding
+        assert re.search(r"blocks\.\d came where the trace has blocks\.\d", everything(finding)), finding
+        assert "changing_depth.py:%d" % line_of("changing_depth", "                x = block(x)") in everything(finding)
+        assert [f["class"] for f in job.report()["findings"]] == ["trace-cache-invalid"]
 
 
-@pytest.mark.parametrize("name", REPAIRED)
-def test_the_repaired_program_is_silent_and_learns(tmp_path, name):
-    """REPAIRED: how many of 12 steps it makes."""
-    with Job(deepspeed(name, "--steps", "12"), tmp_path) as job:
+FEW = ("unequal_loader", "same_batches", "unequal_models", "mixed_backward", "changing_order")
+REPAIRED = (*FEW, "borrowed_weight", "changing_depth", "group_on_some_ranks", "group_on_some_ranks --bound", "idle_expert",
+            "metric_on_rank_0", "saved_on_rank_0", "skipped_block", "tiled_head", "unequal_generation", "watched_on_rank_0")
+MADE = {"unequal_loader": 10}                                          # of 12 steps, at least
+
+
+@pytest.mark.parametrize("name,launcher", ways(REPAIRED, [(name, "deepspeed") for name in FEW]))
+def test_the_repaired_program_is_silent_and_learns(tmp_path, name, launcher):
+    with Job(LAUNCHERS[launcher](*name.split(), "--steps", "12"), tmp_path) as job:
         assert job.end() == 0, job.log()[-3000:]
         job.wait_for("report", 10, lambda: job.report() and job.report()["verdict"] == "healthy")
         report = job.report()
         assert report["findings"] == [], report["findings"]
-        assert learns(job, REPAIRED[name] - 1), losses(job)
+        assert learns(job, MADE.get(name, 12)), losses(job)

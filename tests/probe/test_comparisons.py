@@ -319,6 +319,35 @@ def test_what_an_engine_does_with_torchs_backward_is_asked_of_the_engine(native,
     assert noted(native)["deepspeed.direct_backward.2"] == wanted
 
 
+class DeepSpeedEngine:
+    meanwhile = None                     # what happens while an engine is made
+
+    def __init__(self, args, model):
+        if self.meanwhile:
+            type(self).meanwhile()
+
+    forward = backward = step = lambda self: None
+
+
+@pytest.mark.parametrize("before", ["nothing", "made", "begun"])
+def test_a_model_is_numbered_only_where_no_earlier_one_was_missed(probe, native, monkeypatch, before):
+    kind = type("DeepSpeedEngine", (DeepSpeedEngine,), {"__init__": DeepSpeedEngine.__init__})
+    monkeypatch.setattr(probe.engine, "_created", lambda *_: None)
+
+    def watch():
+        probe.engine.watch(types.SimpleNamespace(DeepSpeedEngine=kind))
+    names = {"weight": 1} if before == "made" else {}
+    monkeypatch.setitem(sys.modules, "deepspeed.utils.debug", types.SimpleNamespace(param_names=names))
+    if before == "begun":
+        kind.meanwhile = watch
+        kind(None, Named(weight=parameter(3)))
+        kind.meanwhile = None
+    else:
+        watch()
+    kind(None, Named(weight=parameter(4)))
+    assert ("parameters.1" in noted(native)) == (before == "nothing") and not native.skipped()
+
+
 class PartitionedParameterCoordinator:
     def __init__(self, order):
         self.__submodule_order, self.__step_id, self.mode = order, 0, "COMPLETE"
@@ -347,17 +376,20 @@ class PartitionedParameterCoordinator:
             self._invalidate_trace()
 
 
+class Part:
+    training = True
+
+    def __init__(self, **parts):
+        self.parts = parts
+
+    def named_modules(self):
+        return [("", self), *self.parts.items()]
+
+    def parameters(self):
+        yield 1
+
+
 def test_a_broken_trace_is_told_with_both_modules(probe, native, monkeypatch):
-    class Part:
-        def __init__(self, **parts):
-            self.parts = parts
-
-        def named_modules(self):
-            return [("", self), *self.parts.items()]
-
-        def parameters(self):
-            yield 1
-
     debug = types.SimpleNamespace(module_names={}, param_names={})
     monkeypatch.setitem(sys.modules, "deepspeed.utils.debug", debug)
     graphs = types.SimpleNamespace(_current_graph_task_id=lambda: -1)
@@ -384,3 +416,25 @@ def test_each_engine_has_a_trace_of_its_own(probe, native):
         told(actor)
         told(critic)
     assert [what[1] for what in native.of("trace_mode")] == ["COMPLETE", "RECORD"]
+
+
+def test_a_broken_trace_says_in_which_pass_it_was_recorded(probe, native, monkeypatch):
+    graphs = types.SimpleNamespace(_current_graph_task_id=lambda: -1)
+    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(_C=graphs))
+    part = Part()
+    fetch = probe.zero3._around_fetch(lambda *_: None)
+
+    def record_complete(coordinator):
+        coordinator.mode = {"RECORD": "COMPLETE", "COMPLETE": "COMPLETE"}.get(coordinator.mode, "RECORD")
+    reset = probe.zero3._around_reset(record_complete)
+    generator, judge = PartitionedParameterCoordinator([part]), PartitionedParameterCoordinator([part])
+    for coordinator in (generator, judge):
+        coordinator.mode = "INVALID"
+        reset(coordinator)
+        fetch(coordinator, part, True)
+    fetch(judge, part, False)
+    reset(generator)
+    reset(judge)
+    told = [probe.zero3._what_breaks(coordinator, types.SimpleNamespace(f_locals={"sub_module": part}))
+            for coordinator in (generator, judge)]
+    assert [text.rsplit(" ", 1)[1] for text in told] == ["recorded=forward", "recorded=training"]
