@@ -103,12 +103,12 @@ TEST_CASE("long names are cut, before waking at another length than after") {
 
 // Here, because the next test fills the table of early names for good.
 TEST_CASE("ranges begun while the process is inert end when it is awake") {
-  dshang_range_push(1, "forward");
-  dshang_range_push(1, "forward");
+  dshang_range_push(1, "backward");
+  dshang_range_push(1, "backward");
   FlightMemory memory;
-  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "backward");
   dshang_range_pop(1);
-  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "forward");
+  CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "backward");
   dshang_range_pop(1);
   CHECK(memory.text(rank::look_purpose(memory.writer).phase) == "");
 }
