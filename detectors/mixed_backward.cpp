@@ -19,6 +19,7 @@ namespace {
 constexpr const char* kUnsupported = "Direct calls to tensor.backward() are not supported";
 constexpr const char* kUnscaled =
     "Loss scaling is required for this configuration, but backward() was called directly";
+constexpr const char* kUnprepared = "object has no attribute 'ipg_index'";  // stage 2 of 0.14.5
 constexpr int kStepsNeeded = 2;
 constexpr int kMostEngines = 8;
 constexpr std::array<int, 3> kSupportedSince = {0, 18, 3};
@@ -142,7 +143,21 @@ struct Plain {
   std::string first;  // "step 3 train.py:41 main"
   std::int64_t step = job::kNoStep;
   std::uint64_t time_ns = 0;
+  bool failed = false;  // inside backward()
 };
+
+// backward() that failed for want of what engine.backward prepares.
+std::optional<Plain> unprepared(const JobView& view, const job::RankView& rank, const std::string& engine) {
+  const std::string& stage = fact_of(view, rank, {"deepspeed.stage" + engine});
+  if (stage != "1" && stage != "2") return std::nullopt;
+  const auto& exceptions = rank.records().exceptions;
+  for (std::uint64_t n = exceptions.first(); n < exceptions.end(); ++n) {
+    const job::Exception& e = exceptions.at(n);
+    if (view.names().text(e.message).find(kUnprepared) == std::string::npos) continue;
+    return Plain{fact_of(view, rank, {"backward.torch"}), e.step, e.time_ns, true};
+  }
+  return std::nullopt;
+}
 
 // Whether an engine makes its steps without its own backward pass.  The probe notes it; without the probe it
 // shows where phases are told (NVTX, dshang.h): steps that enter forward and optimizer, and no backward in
@@ -183,7 +198,9 @@ void unnoticed(Work& work) {
     std::string ending;
     for (int number = 1; number <= kMostEngines && !plain; ++number) {
       ending = ending_of(number);
-      if (direct_of(view, rank, ending) == Direct::kUnnoticed) plain = plain_backward(view, rank, ending);
+      if (direct_of(view, rank, ending) != Direct::kUnnoticed) continue;
+      plain = plain_backward(view, rank, ending);
+      if (!plain) plain = unprepared(view, rank, ending);
     }
     if (!plain) continue;
     ranks.push_back(rank.rank);
@@ -194,12 +211,17 @@ void unnoticed(Work& work) {
   Finding f = common(ranks);
   f.summary =
       job::ranks_text(ranks) + " called loss.backward(), of which this DeepSpeed knows nothing: " +
-      (stage_0 ? "no gradient is reduced, and each rank trains a model of its own"
+      (stage_0 ? "no gradient is reduced, and the optimizer gets those of its own rank alone, or (bf16) none"
                : "the last gradients are not reduced, and engine.step() fails or goes on without them");
   f.evidence.push_back(deepspeed_text(view, *of, engine) + ": loss.backward() is supported from 0.18.3 on" +
                        (stage_0 ? ", in stages 1 to 3" : ""));
-  f.evidence.push_back("engine.step() without engine.backward() since the step before" +
-                       (first.first.empty() ? "" : ", first: " + first.first));
+  if (first.failed) {
+    f.evidence.push_back("backward() failed for want of what engine.backward() prepares" +
+                         (first.first.empty() ? "" : ", at " + first.first));
+  } else {
+    f.evidence.push_back("engine.step() without engine.backward() since the step before" +
+                         (first.first.empty() ? "" : ", first: " + first.first));
+  }
   if (first.step != job::kNoStep) f.step = first.step;
   f.fix = {"Call engine.backward(loss) in place of loss.backward()."};
   if (!stage_0) {

@@ -37,6 +37,8 @@ class Fsdp:
                 known = names.of_module(modules[0]) if modules else None
                 if known is not None and known.id:
                     visit(known.id, backward_id, 1 if modules[0].training else 0)
+                if not self.ranks_noted:              # it was made before the probe was armed
+                    self._note_ranks(group)
             except Exception as error:
                 skip("backward visits of FSDP", error)
             return original(group, *args, **kwargs)

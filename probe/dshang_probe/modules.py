@@ -31,6 +31,7 @@ class Modules:
         engine = probe.engine
         names, visit, skip = probe.names, probe.native.visit, probe.patches.skip
         modules, add_model, model_begins = names.modules, names.add_model, self._model_begins
+        adopt = probe.training.adopt
         forward_id, recompute_id, in_backward = names.intern("forward"), names.intern("recompute"), probe.in_backward
 
         def before_forward(module, _):
@@ -41,6 +42,7 @@ class Modules:
                         engine.adopt(module)      # its parts are watched another way in ZeRO-3
                         return
                     add_model(module)
+                    adopt(module)
                     known = modules.get(id(module))
                     if known is None:
                         return

@@ -14,6 +14,8 @@ class Training:
         self.begun = False
         self.noted = set()            # numbers of engines
         self.seed_noted = False
+        self.ddp = None               # DistributedDataParallel, once it is imported
+        self.ddp_noted = weakref.WeakSet()
 
     def watch_torch(self, torch):
         probe = self.probe
@@ -62,9 +64,16 @@ class Training:
                 original(model, *args, **kwargs)
                 self.probe.patches.guarded("data-parallel ranks", self._note_ddp, model)
             return init
-        self.probe.patches.replace(module.DistributedDataParallel, "__init__", around_init)
+        self.ddp = module.DistributedDataParallel
+        self.probe.patches.replace(self.ddp, "__init__", around_init)
+
+    def adopt(self, model):
+        """A model that was wrapped before the probe was armed is known from its first forward on."""
+        if self.ddp is not None and isinstance(model, self.ddp) and model not in self.ddp_noted:
+            self.probe.patches.guarded("data-parallel ranks", self._note_ddp, model)
 
     def _note_ddp(self, model):
+        self.ddp_noted.add(model)
         if not self.probe.engine.adopted:         # an engine says it itself
             facts.note_data_parallel(self.probe.native, getattr(model, "process_group", None))
 

@@ -309,6 +309,19 @@ def test_a_step_for_which_only_torchs_backward_ran_is_noted_once(probe, native):
     assert noted(native)["backward.plain.2"].startswith("step None probe/test_comparisons.py:")
 
 
+def test_a_model_that_was_wrapped_before_is_known_from_its_first_forward_on(probe, native, monkeypatch):
+    class Wrapped:
+        process_group = "all"
+    distributed = types.SimpleNamespace(get_process_group_ranks=lambda group: [1, 0])
+    monkeypatch.setitem(sys.modules, "torch.distributed", distributed)
+    model = Wrapped()
+    probe.training.watch_ddp(types.SimpleNamespace(DistributedDataParallel=Wrapped))
+    for _ in range(2):
+        probe.training.adopt(model)
+    probe.training.adopt(object())
+    assert native.of("note") == [("note", "data_parallel.ranks", "0 1")]
+
+
 @pytest.mark.parametrize("attributes, wanted", [
     ({}, "unnoticed"), ({"_support_torch_style_backward": False}, "refused"), ({"_support_torch_style_backward": True}, "supported")])
 def test_what_an_engine_does_with_torchs_backward_is_asked_of_the_engine(native, attributes, wanted):

@@ -52,6 +52,6 @@ try:
     engine.load_checkpoint(folder[0])
     say(rank, "loaded")
 except Exception as error:
-    say(rank, f"load failed: {type(error).__name__}: {str(error).strip().splitlines()[0][:200]}")
+    say(rank, f"load failed: {type(error).__name__}: {str(error).strip().splitlines()[0].split('. ')[0][:200]}")
 dist.barrier()
 dist.destroy_process_group()
