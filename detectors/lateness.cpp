@@ -29,8 +29,10 @@ bool any_steps(const JobView& view) {
                      [](const job::RankView& rank) { return rank.records().step != job::kNoStep; });
 }
 
-// The call of all members, where it is complete.
-void add(const job::CommView& comm, job::Seq k, bool has_steps, std::map<std::int64_t, Sum>& sums) {
+// The call of all members, where it is complete.  A time is counted once, also where several calls wait in
+// it: `counted_ns` is how far it has been counted.
+void add(const job::CommView& comm, job::Seq k, bool has_steps, std::map<std::int64_t, Sum>& sums,
+         std::uint64_t& counted_ns) {
   std::uint64_t last = 0, second = 0, first = UINT64_MAX;
   const job::Member* latest = nullptr;
   for (const job::Member& member : comm.members) {
@@ -49,8 +51,12 @@ void add(const job::CommView& comm, job::Seq k, bool has_steps, std::map<std::in
   if (has_steps && call.step == job::kNoStep) return;
   Sum& sum = sums[has_steps ? call.step : static_cast<std::int64_t>(first / kSecond)];
   if (sum.late.empty()) sum.late.resize(comm.members.size()), sum.first = k;
-  sum.late[static_cast<std::size_t>(latest - comm.members.data())] +=
-      static_cast<double>(last - second) / 1e9;
+  std::uint64_t from = std::max(second, counted_ns);
+  if (last > from) {
+    sum.late[static_cast<std::size_t>(latest - comm.members.data())] +=
+        static_cast<double>(last - from) / 1e9;
+    counted_ns = last;
+  }
   sum.first_ns = std::min(sum.first_ns, first);
   sum.last = k;
   ++sum.calls;
@@ -71,7 +77,8 @@ Lateness look_at(const job::CommView& comm, bool has_steps) {
   for (const job::Member& member : comm.members)
     from = std::max(from, member.first), to = std::min(to, member.last());
   std::map<std::int64_t, Sum> sums;
-  for (job::Seq k = from; k <= to; ++k) add(comm, k, has_steps, sums);
+  std::uint64_t counted_ns = 0;
+  for (job::Seq k = from; k <= to; ++k) add(comm, k, has_steps, sums, counted_ns);
   for (auto at = sums.begin(); at != sums.end(); ++at) {
     auto next = std::next(at);
     if (next == sums.end()) break;

@@ -1,12 +1,13 @@
 """DistributedDataParallel: a group that only its members create.
 
     torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake           stops after step 3
-    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake --bound   the same, a line earlier
+    torchrun --nproc_per_node 2 examples/group_on_some_ranks.py --mistake --bound   the same, while groups are made
     torchrun --nproc_per_node 2 examples/group_on_some_ranks.py                     the repaired program
 
-new_group has to be called on all ranks, on those outside the group too.  Where the default group is bound to a device
-(--bound), new_group splits its communicator, in which NCCL waits for all.  Otherwise nothing waits at once; but torch
-numbers the groups, and the next group has one number on some ranks and another on the others, who never meet in it.
+new_group has to be called on all ranks, on those outside the group too.  Nothing waits at once: torch numbers the
+groups, and the next group has one number on some ranks and another on the others, who never meet in it.  Where the
+default group is bound to a device (--bound), each new_group splits its communicator, in which NCCL waits for all ranks:
+the first split of some meets the first of the others, which is another group's, and the next one waits.
 The repair: all ranks call new_group.
 """
 import torch

@@ -57,9 +57,12 @@ job::HostSample HostWatch::look(const std::vector<job::Thread>& threads, const P
   if (process->state == 'Z') return sample;
 
   cpu_known_ = io_known_ = true;
+  runnable_ = false;
   bool any = look_at_threads(threads);
   look_at_others(*process, threads);
   look_at_children(*process, processes);
+  // In backward the main thread sleeps while another one works, or waits for a core.
+  if (sample.state == 'S' && runnable_) sample.state = 'R';
   last_look_ticks_ = boot_ticks();
   if (any && cpu_known_) {
     std::uint64_t told = cpu_threads_.total() + cpu_own_.total();
@@ -91,6 +94,7 @@ bool HostWatch::look_at_threads(const std::vector<job::Thread>& threads) {
     auto stat = read_stat(path);
     if (!stat) continue;  // ended
     any = true;
+    runnable_ = runnable_ || stat->state == 'R';
     std::uint64_t key = key_of(tid, stat->start_ticks);
     cpu_threads_.part(key, stat->cpu_ticks, last_look_ticks_ == 0);
     count_io(key, path, last_look_ticks_ == 0);
@@ -116,6 +120,7 @@ void HostWatch::look_at_children(const ProcStat& process, const ProcessTable& pr
     std::string path = process_path(child);
     auto stat = read_stat(path);
     if (!stat) continue;
+    runnable_ = runnable_ || stat->state == 'R';
     bool old = stat->start_ticks <= last_look_ticks_ || last_look_ticks_ == 0;
     std::uint64_t key = key_of(child, stat->start_ticks);
     cpu_children_.part(key, stat->cpu_ticks + stat->reaped_ticks, old);

@@ -52,6 +52,7 @@ class HostWatch {
 
   std::int32_t pid_;
   bool cpu_known_ = false, io_known_ = false;
+  bool runnable_ = false;              // a thread that makes calls, or a child
   std::uint64_t last_look_ticks_ = 0;  // CLOCK_BOOTTIME in ticks; 0 = never
   std::uint64_t last_reaped_ = 0;
   GrowingSum cpu_process_, cpu_own_, cpu_threads_, cpu_children_, read_, written_;

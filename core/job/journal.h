@@ -36,7 +36,7 @@ struct HostSample {
   std::optional<double> cpu_seconds;
   std::optional<double> other_cpu_seconds;                 // of its other threads, without dshang's own
   std::optional<std::uint64_t> read_bytes, written_bytes;  // rchar/wchar: what the program asked for
-  char state = '?';                                        // of the main thread: R S D T Z
+  char state = '?';                                        // of the main thread: R S D T Z; R, too, where only others want a core
   std::string wchan;                                       // where the main thread sleeps, "" unknown
   std::string syscall;                                     // name of the system call it is in, "" unknown
 };

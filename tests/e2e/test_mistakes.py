@@ -32,7 +32,7 @@ CASES = {
     "group_on_some_ranks": dict(kind="comm-init-stall", suspects=ODD, step=3, after=STALL, says=["call `new_group`"],
                                 line=("dist.all_reduce(value, group=group)", "log")),
     "group_on_some_ranks --bound": dict(kind="comm-init-stall", suspects=ODD, step=3, after=STALL, says=["`new_group`"],
-                                        line=("some = dist.new_group(even)", "groups")),
+                                        line=("return some, dist.new_group()", "groups")),
 }
 FEW = [("skipped_block", "deepspeed"), ("early_return", "deepspeed"), ("leaves_loop", "deepspeed"),
        ("saved_on_rank_0", "torchrun")]

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <thread>
 
 #include "catch.h"
@@ -89,6 +90,36 @@ void burn(double seconds) {
 }
 
 }  // namespace
+
+TEST_CASE("a process whose main thread sleeps while another one wants a core is runnable") {
+  int told[2];
+  REQUIRE(pipe(told) == 0);
+  pid_t child = fork();
+  if (child == 0) {
+    std::thread([&] {
+      pid_t tid = gettid();
+      (void)!write(told[1], &tid, sizeof tid);
+      while (true) {
+      }
+    }).detach();
+    while (true) pause();
+  }
+  pid_t busy;
+  REQUIRE(read(told[0], &busy, sizeof busy) == sizeof busy);
+  while (read_stat("/proc/" + std::to_string(child))->state != 'S') usleep(1000);
+  job::Thread main_thread, worker;
+  main_thread.tid = static_cast<std::uint32_t>(child);
+  worker.tid = static_cast<std::uint32_t>(busy);
+  main_thread.flags = worker.flags = flight::kThreadCalls;
+  ProcessTable table;
+  HostWatch watch(child);
+  CHECK(watch.look({main_thread}, table).state == 'S');
+  CHECK(watch.look({main_thread, worker}, table).state == 'R');
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+  close(told[0]);
+  close(told[1]);
+}
 
 TEST_CASE("the CPU time of a child that ends between two looks is counted once") {
   HostWatch watch(getpid());
