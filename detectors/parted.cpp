@@ -50,8 +50,9 @@ bool is_plain(const JobView& view, const Divergence& d) {
   bool waits_elsewhere = std::all_of(d.missing.begin(), d.missing.end(),
                                      [&](Rank rank) { return outstanding_elsewhere(view, rank, *d.comm); });
   // Of two modules in two communicators it cannot be told whether one was left out or they are taken in
-  // another order.
-  bool crossed = !d.story.next.empty() && d.story.next[0].kind == job::Token::Kind::kModule;
+  // another order; unless the others took both, in their order.
+  bool crossed =
+      !d.story.next.empty() && d.story.next[0].kind == job::Token::Kind::kModule && !d.story.others_went_on;
   if (waits_elsewhere) return !crossed && missing >= view.params().settle;
   if (d.story.teardown) return missing >= kTeardownSeconds;
   return stalled;

@@ -65,6 +65,7 @@ struct Story {
       false;                // visits: no forward module was visited after the gap, the step being that far
   bool loop_ended = false;  // the suspects' loader was exhausted
   bool teardown = false;    // they are going away
+  bool others_went_on = false;  // kDeletion: the others are past what was left out, at what follows it
 };
 
 struct Divergence {

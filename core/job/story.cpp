@@ -197,6 +197,7 @@ class Teller {
     story.kind = Story::Kind::kDeletion;
     story.repetition = fewer_;
     story.leaves_out_another_backward = is_another_backward(cut, history_);
+    story.others_went_on = deletion_.length < other_.size();
     story.left_out = std::move(cut);
     return true;
   }
