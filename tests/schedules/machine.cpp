@@ -148,9 +148,14 @@ bool Machine::advance(int r) {
     case Kind::kHost:
       h.clock += one.seconds;
       break;
-    case Kind::kKernel:
+    case Kind::kKernel: {
+      double until = 0;
+      if (!until_room(r, one.stream, &until)) return false;
+      h.clock = std::max(h.clock, until);
+      if (h.clock == kNever) return false;
       push(r, one.stream, {Item::Kind::kKernel, h.clock, {}, one.seconds});
       break;
+    }
     case Kind::kWaitStream: {
       Item wait{Item::Kind::kWait, h.clock, {}};
       wait.other = one.other;
@@ -225,7 +230,7 @@ bool Machine::call(int r, const Instruction& one) {
     int way = direction(one.op);
     CallTimes c{&one, ++h.numbers[{one.comm, way, way ? one.peer : 0}], t.visits.size(), h.step,
                 h.phases.empty() ? -1 : h.phases.back(), h.modules.empty() ? -1 : h.modules.back(),
-                h.depth ? h.groups : 0, h.clock};
+                h.depth ? h.groups : 0, h.clock, h.depth ? kNever : h.clock};
     std::size_t index = t.calls.size();
     if (h.depth) {
       c.returned = h.clock + kOverhead / 4;
@@ -268,6 +273,7 @@ bool Machine::close_group(int r, const Instruction& one) {
     for (auto& [stream, calls] : by_stream)
       push(r, stream, {Item::Kind::kCalls, h.clock + kOverhead / 2, std::move(calls)});
     h.queued_now = true;
+    for (std::size_t c : h.in_group) t.calls[c].closing = h.clock;
     t.inside.push_back({h.clock, kNever, one.thread, "ncclGroupEnd"});
   }
   double until = 0;

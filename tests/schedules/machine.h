@@ -33,7 +33,8 @@ struct CallTimes {
   std::int64_t step;
   int phase, module;         // names, -1 = none
   std::uint32_t group;       // ordinal, 0 = none
-  double enter, returned = kNever, issued = kNever;  // issued: when the group was closed
+  double enter, closing;  // closing: when the end of its group was called
+  double returned = kNever, issued = kNever;  // issued: when that returned
   double reached = kNever, done = kNever;            // by the GPU
 };
 

@@ -190,8 +190,9 @@ void Recorder::refresh(std::size_t r, std::size_t index, double now) {
   if (by_now(from.issued, cursor.host_ends)) {
     call.flags &= ~static_cast<std::uint32_t>(flight::kCallGroupPending);
     if (job_.recorded.marks) call.flags |= flight::kCallMarked;
-    if (job_.recorded.start_marks) call.flags |= flight::kCallStartMarked;
   }
+  // A start mark is placed before NCCL is asked.
+  if (job_.recorded.start_marks && by_now(from.closing, cursor.host_ends)) call.flags |= flight::kCallStartMarked;
   if (by_now(cursor.seen_started[index], cursor.poller_ends)) {
     call.flags |= flight::kCallStarted;
     call.started_ns = ns(cursor.seen_started[index]);

@@ -66,6 +66,8 @@ void Writer::choose() {
   b_.streams_per_comm = rng_.chance(0.5);
   steps_ = rng_.range(6, 12);
   compute_ = std::pow(10, rng_.real(-3.5, -1.7));
+  // What a host may run ahead by is much less than what would be called a stall.
+  job_.queue = std::max(8, std::min(job_.queue, static_cast<int>(0.1 * job_.stall_after / compute_)));
   idle_ = std::pow(10, rng_.real(-4, -2));
   micro_ = rng_.chance(0.4) ? rng_.range(2, 4) : 1;
   log_every_ = rng_.chance(0.6) ? rng_.range(1, 3) : 0;
@@ -314,36 +316,57 @@ void Writer::pipeline_step() {
       auto alone = [&](const std::function<void()>& write) {
         grouped_messages_ ? b_.group(rank, write) : b_.on({rank}, write);
       };
+      auto receive_forward = [&](bool group) {
+        if (stage > 0) b_.at(50), b_.receive(pipe_, at(stage - 1), rank, kActivations, group);
+      };
+      auto send_forward = [&](bool group) {
+        if (stage + 1 < stages) b_.at(52), b_.send(pipe_, rank, at(stage + 1), kActivations, group);
+      };
+      auto receive_backward = [&](bool group) {
+        if (stage + 1 < stages) b_.at(56), b_.receive(pipe_, at(stage + 1), rank, kActivations, group);
+      };
+      auto send_backward = [&](bool group) {
+        if (stage > 0) b_.at(58), b_.send(pipe_, rank, at(stage - 1), kActivations, group);
+      };
+      auto part = [&](Region region, const char* name, const std::function<void()>& write) {
+        b_.on({rank}, [&] { b_.region(region, [&] { b_.phase(name, write); }); });
+      };
       auto one_forward = [&] {
-        b_.on({rank}, [&] {
-          b_.region(Region::kForward, [&] {
-            b_.phase("forward", [&] {
-              b_.at(50);
-              if (stage > 0) alone([&] { b_.receive(pipe_, at(stage - 1), rank, kActivations, grouped_messages_); });
-              b_.kernel(compute_);
-              b_.at(52);
-              if (stage + 1 < stages) alone([&] { b_.send(pipe_, rank, at(stage + 1), kActivations, grouped_messages_); });
-            });
-          });
+        part(Region::kForward, "forward", [&] {
+          alone([&] { receive_forward(grouped_messages_); });
+          b_.kernel(compute_);
+          alone([&] { send_forward(grouped_messages_); });
         });
       };
       auto one_backward = [&] {
-        b_.on({rank}, [&] {
-          b_.region(Region::kBackward, [&] {
-            b_.phase("backward", [&] {
-              b_.at(56);
-              if (stage + 1 < stages)
-                alone([&] { b_.receive(pipe_, at(stage + 1), rank, kActivations, grouped_messages_); });
-              b_.kernel(2 * compute_);
-              b_.at(58);
-              if (stage > 0) alone([&] { b_.send(pipe_, rank, at(stage - 1), kActivations, grouped_messages_); });
-            });
-          });
+        part(Region::kBackward, "backward", [&] {
+          alone([&] { receive_backward(grouped_messages_); });
+          b_.kernel(2 * compute_);
+          alone([&] { send_backward(grouped_messages_); });
         });
       };
-      int ahead = one_f_one_b_ ? std::min(micros, stages - stage) : micros;
+      if (!one_f_one_b_) {
+        for (int i = 0; i < micros; ++i) one_forward();
+        for (int i = 0; i < micros; ++i) one_backward();
+        continue;
+      }
+      // One forward, one backward: neighbours exchange both in one group.
+      int ahead = std::min(micros, stages - stage - 1), steady = micros - ahead;
       for (int i = 0; i < ahead; ++i) one_forward();
-      for (int i = ahead; i < micros; ++i) one_backward(), one_forward();
+      if (steady > 0) part(Region::kForward, "forward", [&] { alone([&] { receive_forward(grouped_messages_); }); });
+      for (int i = 0; i < steady; ++i) {
+        part(Region::kForward, "forward", [&] {
+          b_.kernel(compute_);
+          b_.group(rank, [&] { send_forward(true), receive_backward(true); });
+        });
+        part(Region::kBackward, "backward", [&] {
+          b_.kernel(2 * compute_);
+          b_.group(rank, [&] {
+            send_backward(true);
+            if (i + 1 < steady) receive_forward(true);
+          });
+        });
+      }
       for (int i = 0; i < ahead; ++i) one_backward();
     }
   }
