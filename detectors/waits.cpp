@@ -68,7 +68,7 @@ void WaitGraph::collect(std::size_t r) {
     if (!(traits & (flight::kOpCollective | kDirections))) continue;
     if (traits & kDirections)
       p2p_[r][p2p_key(call.comm, traits & kDirections, call.root_or_peer, call.number)] = &call;
-    if ((call.flags & flight::kCallGroupPending) || !job::waits_in(rank, call)) continue;
+    if (job::is_held_back(call) || !job::waits_in(rank, call)) continue;
     auto [at, is_first] = head_of_stream.try_emplace(call.stream, heads_.size());
     if (is_first) {
       heads_.push_back({r, {}, false, true, {}});
@@ -77,7 +77,7 @@ void WaitGraph::collect(std::size_t r) {
     Head& head = heads_[at->second];
     bool of_head = head.calls.empty() || (call.group && call.group == head.calls[0]->group);
     if (of_head) head.calls.push_back(&call);
-    if (!(call.flags & flight::kCallReturned)) head.host_inside = true;
+    if (!(call.flags & flight::kCallReturned) || job::is_closing(call)) head.host_inside = true;
     places_[r].emplace(&call, Place{at->second, of_head || (call.flags & flight::kCallStarted)});
   }
 }
@@ -109,7 +109,7 @@ void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& membe
                            const Member& other, const Call* others_call) {
   Edge edge{{&comm, &member, &call, &other, nullptr, false, false}, other.process, std::nullopt};
   if (others_call) {
-    edge.wait.group_open = others_call->flags & flight::kCallGroupPending;
+    edge.wait.group_open = job::is_held_back(*others_call);
     auto place = places_[other.process].find(others_call);
     bool behind = place != places_[other.process].end() && !place->second.first;
     if (!edge.wait.group_open && !behind) return;  // it is there, or nothing is known of it

@@ -225,8 +225,15 @@ std::optional<Fault> Injector::module_skipped() {
     }
   }
   if (!forward.count(one->tag)) return std::nullopt;
+  bool last = true;  // of its forward pass: then the rank has returned before it, which is the same
+  for (const Place& pass : places(suspects_[0], Region::kForward, step_)) {
+    bool inside = one->begin > pass.begin && one->end < pass.end;
+    for (const Place& module : all) last = last && !(inside && module.begin > one->end && module.end < pass.end);
+  }
   remove_tag(Region::kModule, one->tag, step_);
-  return fault("module-skipped", "forward and backward");
+  Fault f = fault("module-skipped", "forward and backward");
+  if (last) f.allowed.push_back("early-return");
+  return f;
 }
 
 std::optional<Fault> Injector::backward_skipped() {
@@ -347,8 +354,14 @@ std::optional<Fault> Injector::host_stall() {
     return one.kind == Kind::kHost || one.kind == Kind::kCall || one.kind == Kind::kStep;
   });
   bool works = rng_.chance(0.4);
-  mishap(works ? Mishap::Kind::kWorks : Mishap::Kind::kBlocks, rng_.of(all));
-  return fault("host-stall", works ? "busy" : "asleep");
+  std::size_t at = rng_.of(all);
+  int depth = 0;
+  for (std::size_t i = 0; i < at; ++i)
+    depth += (program()[i].kind == Kind::kGroupStart) - (program()[i].kind == Kind::kGroupEnd);
+  mishap(works ? Mishap::Kind::kWorks : Mishap::Kind::kBlocks, at);
+  Fault f = fault("host-stall", works ? "busy" : "asleep");
+  if (depth > 0) f.allowed.push_back("group-unclosed");
+  return f;
 }
 
 std::optional<Fault> Injector::repeat_count_differs() {
@@ -366,6 +379,13 @@ std::optional<Fault> Injector::repeat_count_differs() {
   }
   const Place* one = any(all);
   if (!one) return std::nullopt;
+  // Of equal rounds it cannot be said which one is missing: the last one is.
+  for (bool later = true; later;) {
+    later = false;
+    for (const Place& next : all) {
+      if (next.begin == one->end) one = &next, later = true;
+    }
+  }
   bool fewer = rng_.chance(0.6);
   int tag = one->tag;
   std::int64_t step = one->step;

@@ -46,7 +46,7 @@ struct One {
 void run_one(One& one, Rng& rng) {
   one.history = run(one.job, one.mishaps, rng);
   one.recorder = std::make_unique<Recorder>(one.job, one.history, one.mishaps, rng);
-  one.watched = watch(one.job, one.history, *one.recorder, rng);
+  one.watched = watch(one.job, one.history, one.mishaps, *one.recorder, rng);
 }
 
 void describe(const Job& job, Result& result) {
@@ -81,12 +81,14 @@ Result healthy_job(std::uint64_t seed, bool show) {
   return result;
 }
 
+// Whether somebody hangs; where something happened to a rank from outside, somebody else.
 bool has_effect(const Fault& fault, const One& one) {
-  bool all_end = std::all_of(one.history.ranks.begin(), one.history.ranks.end(),
-                             [](const RankTimes& rank) { return rank.ended != kNever; });
-  if (fault.silent) return all_end;
-  if (fault.type == "rank-dead") return !all_end;
-  return !all_end;
+  bool all_end = true;
+  for (std::size_t r = 0; r < one.history.ranks.size(); ++r) {
+    bool struck = !one.mishaps.empty() && one.mishaps[r].kind != Mishap::Kind::kNone;
+    all_end = all_end && ((struck && !fault.silent) || one.history.ranks[r].ended != kNever);
+  }
+  return all_end == fault.silent;
 }
 
 // Tries jobs until the mistake has a place in one and does something.
@@ -96,7 +98,7 @@ Result faulty_job(const Options& options, int index, bool show) {
   for (int attempt = 0; attempt < 500; ++attempt) {
     Rng rng(options.seed + 7919 * static_cast<std::uint64_t>(index) + 104729 * static_cast<std::uint64_t>(attempt));
     One one;
-    one.job = make_job(rng.next());
+    one.job = make_job(rng.next(), type == "straggler");
     std::optional<Fault> fault = inject(one.job, one.mishaps, type, rng);
     if (!fault) continue;
     Rng again = rng;
@@ -113,6 +115,7 @@ Result faulty_job(const Options& options, int index, bool show) {
     result.told = verdict.told;
     result.otherwise = verdict.said_otherwise.empty() ? "-" : verdict.said_otherwise;
     result.right = verdict.class_right;
+    result.undecidable = verdict.undecidable;
     if (verdict.suspects_right) result.suspects = *verdict.suspects_right;
     if (verdict.origin_right) result.origin = *verdict.origin_right;
     result.wrong_in_tie = verdict.suspects_wrong_in_tie;
@@ -211,7 +214,7 @@ int main(int count, char** arguments) {
   std::cout << "seed " << options.seed << "\n";
   if (options.list) {
     for (const Result& r : results) {
-      bool wrong = r.healthy ? r.told != "nothing" : !r.right || r.suspects == 0 || r.origin == 0 || r.wrong_in_tie || r.agreed_too_far;
+      bool wrong = r.healthy ? r.told != "nothing" : (!r.right && !r.undecidable) || r.suspects == 0 || r.origin == 0 || r.wrong_in_tie || r.agreed_too_far;
       if (wrong) std::cout << line_of(r) << "\n";
     }
   }

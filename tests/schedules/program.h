@@ -145,7 +145,7 @@ struct Job {
 };
 
 // A healthy job of a random shape.
-Job make_job(std::uint64_t seed);
+Job make_job(std::uint64_t seed, bool is_long = false);
 
 // Index behind the end of the region that begins at `begin`.
 std::size_t end_of_region(const Program& program, std::size_t begin);

@@ -30,7 +30,11 @@ void add(Totals& totals, const Result& one) {
     return;
   }
   totals.missed += one.told == "nothing";
-  totals.classes.add(one.right);
+  if (one.undecidable) {
+    ++totals.undecidable;
+  } else {
+    totals.classes.add(one.right);
+  }
   if (one.suspects >= 0) totals.suspects.add(one.suspects == 1);
   if (one.origin >= 0) totals.origins.add(one.origin == 1);
   totals.wrong_in_tie += one.wrong_in_tie;
@@ -39,14 +43,14 @@ void add(Totals& totals, const Result& one) {
 
 void print_row(std::ostream& out, const std::string& name, const Totals& t) {
   out << "| " << name << " | " << share_text(t.classes) << " | " << share_text(t.suspects) << " | "
-      << share_text(t.origins) << " | " << t.missed << " | " << t.nothing_to_see << " | " << t.wrong_in_tie << " | "
+      << share_text(t.origins) << " | " << t.missed << " | " << t.nothing_to_see << " | " << t.undecidable << " | " << t.wrong_in_tie << " | "
       << t.agreed_too_far << " |\n";
 }
 
 void print_head(std::ostream& out, const std::string& name) {
   out << "\n| " << name
-      << " | class right | suspects right | origin right | missed | nothing to see | healthy rank named in a tie | "
-         "`agreed_until` too far |\n|---|---|---|---|---|---|---|---|\n";
+      << " | class right | suspects right | origin right | missed | nothing to see | class cannot be told | healthy rank named in a tie | "
+         "`agreed_until` too far |\n|---|---|---|---|---|---|---|---|---|\n";
 }
 
 }  // namespace
@@ -56,7 +60,7 @@ std::string line_of(const Result& r) {
   auto field = [&](const std::string& text) { out << text << '\t'; };
   field(r.shape), field(r.hosts), field(r.type), field(r.how), field(r.told), field(r.otherwise);
   out << r.healthy << ' ' << r.seed << ' ' << r.sites << ' ' << r.modules << ' ' << r.steps << ' ' << r.marks << ' '
-      << r.right << ' ' << r.suspects << ' ' << r.origin << ' ' << r.wrong_in_tie << ' ' << r.agreed_too_far;
+      << r.right << ' ' << r.suspects << ' ' << r.origin << ' ' << r.wrong_in_tie << ' ' << r.agreed_too_far << ' ' << r.undecidable;
   return out.str();
 }
 
@@ -66,7 +70,7 @@ bool read_line(const std::string& line, Result& r) {
     if (!std::getline(in, *field, '\t')) return false;
   }
   in >> r.healthy >> r.seed >> r.sites >> r.modules >> r.steps >> r.marks >> r.right >> r.suspects >> r.origin >>
-      r.wrong_in_tie >> r.agreed_too_far;
+      r.wrong_in_tie >> r.agreed_too_far >> r.undecidable;
   return static_cast<bool>(in);
 }
 

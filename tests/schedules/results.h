@@ -13,7 +13,7 @@ struct Result {
   std::uint64_t seed = 0;
   std::string shape, hosts, type, how, told;  // type: injected; told: "nothing" or a class
   std::string otherwise = "-";                // said at some moment, and not right
-  bool sites = false, modules = false, steps = false, marks = true, right = false;
+  bool sites = false, modules = false, steps = false, marks = true, right = false, undecidable = false;
   int suspects = -1, origin = -1;  // 1 right, 0 wrong, -1 not asked
   bool wrong_in_tie = false, agreed_too_far = false;
 };
@@ -28,7 +28,7 @@ struct Share {
 };
 
 struct Totals {
-  int healthy = 0, false_alarms = 0, missed = 0, nothing_to_see = 0, agreed_too_far = 0, wrong_in_tie = 0;
+  int healthy = 0, false_alarms = 0, missed = 0, nothing_to_see = 0, undecidable = 0, agreed_too_far = 0, wrong_in_tie = 0;
   Share classes, suspects, origins;
 };
 

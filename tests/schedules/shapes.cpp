@@ -21,7 +21,10 @@ struct Layer {
 
 class Writer {
  public:
-  Writer(Job& job, Rng& rng, Shape shape) : b_(job, rng), rng_(rng), job_(job), shape_(shape) { choose(); }
+  Writer(Job& job, Rng& rng, Shape shape, bool is_long) : b_(job, rng), rng_(rng), job_(job), shape_(shape) {
+    choose();
+    if (is_long) steps_ *= 4;
+  }
   void write();
 
  private:
@@ -223,9 +226,8 @@ void Writer::forward(bool training) {
 }
 
 void Writer::layer_forward(const Layer& layer, bool) {
+  if (shards()) gather(layer.weights);  // before the module is entered: from the line that calls it
   b_.function("model.py", "Layer.forward", layer.line, [&] {
-    b_.at(70);
-    if (shards()) gather(layer.weights);
     b_.kernel(compute_);
     if (!tensor_.empty()) {
       for (int i = 0; i < 2; ++i) {
@@ -498,7 +500,7 @@ Recorded choose_recorded(Rng& rng, Shape shape) {
 
 }  // namespace
 
-Job make_job(std::uint64_t seed) {
+Job make_job(std::uint64_t seed, bool is_long) {
   static constexpr const char* kShapes[] = {"ddp",     "zero3",  "tensor-parallel", "pipeline",
                                             "experts", "hybrid", "generation",      "bare"};
   Rng rng(seed * 2 + 1);
@@ -512,8 +514,8 @@ Job make_job(std::uint64_t seed) {
   job.eager_bytes = rng.chance(0.5) ? 0 : 1u << 16;
   job.counts_may_pass = rng.chance(0.2);
   job.recorded = choose_recorded(rng, shape);
-  Writer(job, rng, shape).write();
-  if (rng.chance(0.2)) {
+  Writer(job, rng, shape, is_long).write();
+  if (!is_long && rng.chance(0.2)) {
     std::size_t longest = 0;
     for (const Program& program : job.programs) {
       longest = std::max(longest, static_cast<std::size_t>(

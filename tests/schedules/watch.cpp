@@ -74,7 +74,7 @@ double last_event(const History& history) {
   return last;
 }
 
-Watched watch(const Job& job, const History& history, Recorder& recorder, Rng& rng) {
+Watched watch(const Job& job, const History& history, const std::vector<Mishap>& mishaps, Recorder& recorder, Rng& rng) {
   Watched watched;
   Monitor monitor(recorder, watched);
   double last = last_event(history);
@@ -92,6 +92,8 @@ Watched watch(const Job& job, const History& history, Recorder& recorder, Rng& r
   watched.comm_names.resize(job.comms.size());
   for (const dshang::job::CommView& comm : view.comms) watched.comm_names[comm.id - 1000] = comm.name;
   for (const dshang::job::RankView& rank : view.ranks) {
+    bool struck = !mishaps.empty() && mishaps[static_cast<std::size_t>(rank.rank)].kind != Mishap::Kind::kNone;
+    if (struck) continue;  // it is waited for
     const auto& calls = rank.records().calls;
     for (std::uint64_t n = calls.first(); n < calls.end(); ++n)
       watched.shown |= rank.alive() && dshang::job::is_outstanding(calls.at(n));

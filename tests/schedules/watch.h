@@ -26,7 +26,7 @@ struct Watched {
 };
 
 // `recorder` holds the last records afterwards.
-Watched watch(const Job& job, const History& history, Recorder& recorder, Rng& rng);
+Watched watch(const Job& job, const History& history, const std::vector<Mishap>& mishaps, Recorder& recorder, Rng& rng);
 
 // When the last thing happened; kNever times aside.
 double last_event(const History& history);
