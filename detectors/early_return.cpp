@@ -37,7 +37,7 @@ bool began_forward_anew(const JobView& view, const Divergence& d) {
 // now.
 bool skips_to_new_line(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
-  if (story.from_visits || story.kind != Story::Kind::kDeletion || story.next.empty() ||
+  if (story.from_visits || story.repetition || story.kind != Story::Kind::kDeletion || story.next.empty() ||
       story.expected.empty())
     return false;
   const Token &next = story.next[0], &expected = story.expected[0];

@@ -56,11 +56,13 @@ void add(const job::CommView& comm, job::Seq k, bool has_steps, std::map<std::in
   ++sum.calls;
 }
 
-bool are_held_up(const job::CommView& comm, job::Seq last, job::Seq next) {
+// `late`: the longest that the others waited for one of them; who runs ahead by less is held up all the same.
+bool are_held_up(const job::CommView& comm, job::Seq last, job::Seq next, double late) {
   constexpr std::uint64_t kSeenLate =
       25'000'000;  // the end of a call is seen at the poller's next round, or the one after
+  std::uint64_t slack = std::max(kSeenLate, static_cast<std::uint64_t>(late / 2 * 1e9));
   auto waited = std::count_if(comm.members.begin(), comm.members.end(), [&](const job::Member& member) {
-    return member.call(next).enter_ns + kSeenLate >= member.call(last).done_ns;
+    return member.call(next).enter_ns + slack >= member.call(last).done_ns;
   });
   return 2 * static_cast<std::size_t>(waited) > comm.members.size();
 }
@@ -76,7 +78,8 @@ Lateness look_at(const job::CommView& comm, bool has_steps) {
     auto next = std::next(at);
     if (next == sums.end()) break;
     Period period{at->first, at->second.late, 0, at->second.calls,
-                  are_held_up(comm, at->second.last, next->second.first)};
+                  are_held_up(comm, at->second.last, next->second.first,
+                              *std::max_element(at->second.late.begin(), at->second.late.end()))};
     if (next->second.first_ns > at->second.first_ns) {
       period.seconds = static_cast<double>(next->second.first_ns - at->second.first_ns) / 1e9;
     }

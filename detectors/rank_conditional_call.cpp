@@ -80,9 +80,9 @@ bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
   });
   const Token &next = story.next[0], &first = story.left_out[0];
   if (!plain || !next.call || !first.call) return false;
-  bool later_step = first.call->step != job::kNoStep && next.call->step != job::kNoStep &&
-                    next.call->step > first.call->step;
-  return later_step || (first.place && first.place != next.place) || first.phase != next.phase;
+  bool steps = first.call->step != job::kNoStep && next.call->step != job::kNoStep;
+  if (first.phase != next.phase || (steps && next.call->step > first.call->step)) return true;
+  return !steps && first.place && first.place != next.place;  // else it may come later in the step
 }
 
 // In a part of the program that is past the loop, or past the step.
@@ -110,7 +110,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (!inserted && !left_out) return std::nullopt;
   std::string purpose = purpose_of(view, inserted ? d.story.added : d.story.left_out);
   // Still in the same phase: it was not left out, only part of it.
-  if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose)
+  if (left_out && !purpose.empty() && !d.story.next.empty() &&
+      view.names().text(d.story.next[0].phase) == purpose)
     return std::nullopt;
   bool in_loop = false;
   bool plain = purpose.empty() && leaves_out_plain_calls(view, d);

@@ -1,6 +1,7 @@
 #include "core/job/story.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "core/job/repetition.h"
@@ -287,6 +288,30 @@ bool follows_history(const Tokens& tokens, const Tokens& history) {
                      [](const Token& token) { return token.kind == Token::Kind::kStep; });
 }
 
+namespace {
+
+// Steps and phases alone.
+Tokens boundaries(const Tokens& tokens) {
+  Tokens kept;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(kept), is_boundary);
+  return kept;
+}
+
+// Both sides are between modules, and what stands in the phases is another each time (an order that is drawn
+// anew): the phases may still tell.
+void tell_phases(const Tokens& suspect, const Tokens& other, const Tokens& history, Story& story) {
+  bool told =
+      story.kind == Story::Kind::kDeletion || story.kind == Story::Kind::kPermutation || story.repetition;
+  if (told || other.empty() || !is_boundary(suspect[0]) || !is_boundary(other[0])) return;
+  Story of_phases = story;
+  of_phases.added.clear();
+  Tokens mine = boundaries(suspect), theirs = boundaries(other), past = boundaries(history);
+  Teller(mine, theirs, past).tell(of_phases);
+  if (of_phases.repetition) story = of_phases;
+}
+
+}  // namespace
+
 Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& history) {
   Story story;
   if (!other.empty()) story.expected = {other[0]};
@@ -300,6 +325,7 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
   story.forward_before = passes.forward;
   story.backward_before = passes.backward;
   Teller(suspect, other, history).tell(story);
+  if (story.from_visits) tell_phases(suspect, other, history, story);
   return story;
 }
 
