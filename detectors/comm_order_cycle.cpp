@@ -40,7 +40,7 @@ enum class Habit { kUnknown, kFollows, kDeparts };
 Habit habit_of(const JobView& view, const job::RankView& rank) {
   const auto& calls = rank.records().calls;
   job::Tokens tokens;
-  std::size_t first = 0;  // outstanding, and behind it what may have been queued for the same reason
+  std::size_t first = 0;  // outstanding
   bool any = false;
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
     const Call& call = calls.at(n);
@@ -53,18 +53,12 @@ Habit habit_of(const JobView& view, const job::RankView& rank) {
     token.key = flight::mix(job::signature(rank, call), where);
     tokens.push_back(token);
   }
-  if (!any) return Habit::kUnknown;
-  Habit habit = Habit::kUnknown;
-  constexpr std::size_t kFewestAlike = 4, kLookedAt = 16;
-  for (std::size_t at = std::max<std::size_t>(first, 1); at < std::min(tokens.size(), first + kLookedAt);
-       ++at) {
-    job::Tokens past(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(at));
-    job::Context context = job::find_context(past);
-    if (context.length < kFewestAlike) continue;
-    if (past[context.end].key != tokens[at].key) return Habit::kDeparts;
-    habit = Habit::kFollows;
-  }
-  return habit;
+  constexpr std::size_t kFewestAlike = 4;
+  if (!any || first == 0) return Habit::kUnknown;
+  job::Tokens past(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(first));
+  job::Context context = job::find_context(past);
+  if (context.length < kFewestAlike) return Habit::kUnknown;
+  return past[context.end].key == tokens[first].key ? Habit::kFollows : Habit::kDeparts;
 }
 
 // Those that do not go on as they did before, while others do.  Where that is not known, those that do

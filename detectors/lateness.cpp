@@ -67,6 +67,15 @@ bool are_held_up(const job::CommView& comm, job::Seq last, job::Seq next, double
   return 2 * static_cast<std::size_t>(waited) > comm.members.size();
 }
 
+// At one of the calls from `first` on, up to the first of the next period: a second that ends within a step
+// says nothing at its end.
+bool wait_somewhere(const job::CommView& comm, job::Seq first, job::Seq next, double late) {
+  for (job::Seq k = first; k < next; ++k) {
+    if (are_held_up(comm, k, k + 1, late)) return true;
+  }
+  return false;
+}
+
 Lateness look_at(const job::CommView& comm, bool has_steps) {
   Lateness lateness{&comm, has_steps, {}};
   job::Seq from = 0, to = UINT64_MAX;
@@ -78,8 +87,8 @@ Lateness look_at(const job::CommView& comm, bool has_steps) {
     auto next = std::next(at);
     if (next == sums.end()) break;
     Period period{at->first, at->second.late, 0, at->second.calls,
-                  are_held_up(comm, at->second.last, next->second.first,
-                              *std::max_element(at->second.late.begin(), at->second.late.end()))};
+                  wait_somewhere(comm, has_steps ? at->second.last : at->second.first, next->second.first,
+                                 *std::max_element(at->second.late.begin(), at->second.late.end()))};
     if (next->second.first_ns > at->second.first_ns) {
       period.seconds = static_cast<double>(next->second.first_ns - at->second.first_ns) / 1e9;
     }

@@ -312,12 +312,14 @@ bool is_lone_line(const JobView& view, const CommView& comm, Seq k, Seq visible,
   constexpr std::size_t kLongestShift = 64, kLookedAt = 256;
   auto [one, other] = parted_pair(view, comm, k);
   if (!one) return false;
-  Tokens a = call_tokens(view, *one, k, k + kLookedAt, places),
-         b = call_tokens(view, *other, k, k + kLookedAt, places);
+  PlaceClasses joined = places;  // if they are, they are wherever they meet
+  joined.join(view.names().place_of(one->call(k).site), view.names().place_of(other->call(k).site));
+  Tokens a = call_tokens(view, *one, k, k + kLookedAt, joined),
+         b = call_tokens(view, *other, k, k + kLookedAt, joined);
   std::size_t window = std::min<std::size_t>(visible - k, kLookedAt);
   auto agreeing = [&](const Tokens& x, const Tokens& y, std::size_t shift) {
     std::size_t n = 0;
-    for (std::size_t i = 0; i < window && i < x.size() && i + shift < y.size(); ++i)
+    for (std::size_t i = shift ? 0 : 1; i < window && i < x.size() && i + shift < y.size(); ++i)
       n += x[i].key == y[i + shift].key;
     return n;
   };
