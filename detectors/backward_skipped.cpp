@@ -27,6 +27,28 @@ bool cuts_backward(const JobView& view, const Divergence& d) {
   return d.story.next[0].kind == Token::Kind::kStep || !job::is_backward_phase(next);
 }
 
+// Of visits: the others are in the backward pass of what was run forward, or begin it; the suspects have gone
+// past it.
+bool goes_past_backward(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  if (!story.from_visits || story.next.empty() || story.expected.empty()) return false;
+  const Token &next = story.next[0], &expected = story.expected[0];
+  bool outside = next.kind == Token::Kind::kStep || next.kind == Token::Kind::kPhase;
+  return outside && next.part != job::Part::kBackward && next.part != job::Part::kForward &&
+         job::is_backward_phase(view.names().text(expected.phase)) &&
+         story.backward_before < story.forward_before;
+}
+
+// Of calls: they hold the rest of a backward pass, and the suspects go on with something else.
+bool cuts_rest_of_backward(const Divergence& d) {
+  const job::Tokens& cut = d.story.left_out;
+  const Token& next = d.story.next[0];
+  bool known = next.place || next.phase || next.part != job::Part::kUnknown;
+  return !cut.empty() && known && next.part != job::Part::kBackward &&
+         std::all_of(cut.begin(), cut.end(),
+                     [](const Token& token) { return token.part == job::Part::kBackward; });
+}
+
 // Of calls: they hold all reductions of the round, or are rounds of a backward pass of which fewer were made
 // than of the forward pass before.
 bool calls_cut_backward(const Divergence& d) {
@@ -37,7 +59,8 @@ bool calls_cut_backward(const Divergence& d) {
   });
   bool unfinished = d.story.repetition.passes.forward > 0 ||
                     (backward_rounds && d.story.backward_before < d.story.forward_before);
-  return d.story.leaves_out_all_reductions || d.story.leaves_out_another_backward || unfinished;
+  return cuts_rest_of_backward(d) || d.story.leaves_out_all_reductions ||
+         d.story.leaves_out_another_backward || unfinished;
 }
 
 // "3 rounds of decoder, encoder backward, the others 4", empty where the pass is not made in rounds.
@@ -54,9 +77,10 @@ bool goes_forward(const Token& token) {
 }
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
-  if (d.story.kind != Story::Kind::kDeletion || d.story.next.empty()) return std::nullopt;
-  bool by_visits = cuts_backward(view, d);
-  bool by_calls = calls_cut_backward(d);
+  if (d.story.next.empty()) return std::nullopt;
+  bool deletes = d.story.kind == Story::Kind::kDeletion;
+  bool by_visits = goes_past_backward(view, d) || (deletes && cuts_backward(view, d));
+  bool by_calls = deletes && calls_cut_backward(d);
   if (!by_visits && !by_calls) return std::nullopt;
 
   Explanation e;

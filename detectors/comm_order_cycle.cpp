@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <map>
 
+#include "core/flight/hash.h"
+#include "core/job/token.h"
 #include "detectors/waits.h"
 #include "detectors/words.h"
 
@@ -30,6 +32,51 @@ std::vector<Rank> minority(const std::vector<Wait>& stuck) {
   }
   std::sort(rest.begin(), rest.end());
   return rest;
+}
+
+// How a rank goes on where it is stuck, by its own history of calls over all communicators.
+enum class Habit { kUnknown, kFollows, kDeparts };
+
+Habit habit_of(const JobView& view, const job::RankView& rank) {
+  const auto& calls = rank.records().calls;
+  job::Tokens tokens;
+  std::size_t first = 0;  // outstanding
+  bool any = false;
+  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
+    const Call& call = calls.at(n);
+    if (call.torn || call.number == 0) continue;
+    if (!any && job::waits_in(rank, call)) any = true, first = tokens.size();
+    job::Token token;
+    token.call = &call;
+    job::PlaceId place = call.site ? view.names().place_of(call.site) : 0;
+    std::uint64_t where = flight::mix(flight::mix(call.comm, call.phase), flight::mix(call.module, place));
+    token.key = flight::mix(job::signature(rank, call), where);
+    tokens.push_back(token);
+  }
+  constexpr std::size_t kFewestAlike = 4;
+  if (!any || first == 0) return Habit::kUnknown;
+  job::Tokens past(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(first));
+  job::Context context = job::find_context(past);
+  if (context.length < kFewestAlike) return Habit::kUnknown;
+  return past[context.end].key == tokens[first].key ? Habit::kFollows : Habit::kDeparts;
+}
+
+// Those that do not go on as they did before, while others do.  Where that is not known, those that do
+// something else than most.
+std::vector<Rank> suspects_of(const JobView& view, const std::vector<Wait>& stuck) {
+  std::vector<Rank> departing, following;
+  for (const Wait& wait : stuck) {
+    Habit habit = habit_of(view, view.ranks[wait.member->process]);
+    if (habit == Habit::kDeparts) departing.push_back(wait.member->rank);
+    if (habit == Habit::kFollows) following.push_back(wait.member->rank);
+  }
+  std::sort(departing.begin(), departing.end());
+  if (!departing.empty()) return following.size() > departing.size() ? departing : std::vector<Rank>{};
+  std::vector<Rank> rest = minority(stuck);
+  bool goes_on = std::any_of(rest.begin(), rest.end(), [&](Rank rank) {
+    return std::find(following.begin(), following.end(), rank) != following.end();
+  });
+  return goes_on ? std::vector<Rank>{} : rest;
 }
 
 // In how many earlier steps the rank called the communicator `now_first` before `now_second`, and the other
@@ -161,7 +208,7 @@ Finding make_finding(const JobView& view, const std::vector<Wait>& ring, const s
   f.comm = first.comm->name;
   f.comm_ranks = first.comm->ranks();
   f.call = first.call->number;
-  f.suspects = minority(stuck);
+  f.suspects = suspects_of(view, stuck);
   for (const Wait& wait : stuck) {
     if (!std::count(f.suspects.begin(), f.suspects.end(), wait.member->rank))
       f.waiting.push_back(wait.member->rank);

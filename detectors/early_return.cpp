@@ -33,6 +33,35 @@ bool began_forward_anew(const JobView& view, const Divergence& d) {
   return false;
 }
 
+// It goes on from a line from which nobody called before, with what the others call behind all that they do
+// now.
+bool skips_to_new_line(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  if (story.from_visits || story.repetition || story.kind != Story::Kind::kDeletion || story.next.empty() ||
+      story.expected.empty())
+    return false;
+  const Token &next = story.next[0], &expected = story.expected[0];
+  bool known = false;  // where the others are: they were there before
+  for (const job::Member& member : d.comm->members) {
+    if (member.rank != d.witness || !next.place || !next.call) continue;
+    for (const job::Call* call : member.calls) {
+      if (call->number >= d.visible.call) break;
+      job::PlaceId place = call->site ? view.names().place_of(call->site) : 0;
+      if (place == next.place) return false;
+      known = known || (call->site && place == expected.place);
+    }
+  }
+  return known;
+}
+
+// Without any line: a call that belongs to no phase, made behind a step that is over, while the others begin
+// the next.
+bool calls_between_steps(const JobView& view, const Divergence& d) {
+  const job::RankView* told = view.by_rank(d.told_of);
+  bool no_lines = told && told->records().python != 1;
+  return no_lines && d.story.kind == Story::Kind::kInsertion && !d.story.from_visits && between_steps(d);
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   bool left_loop = story.teardown && !story.loop_ended;
@@ -41,18 +70,22 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
                       has_modules(story.left_out);
   // It calls from a line behind the loop: nobody ever called from there in a step.
   bool calls_behind_loop =
-      story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d);
+      (story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d)) ||
+      skips_to_new_line(view, d) || calls_between_steps(view, d);
   bool anew = !left_loop && !left_forward && began_forward_anew(view, d);
   if (!left_loop && !left_forward && !anew && !calls_behind_loop) return std::nullopt;
   Explanation e;
   e.class_certainty = left_loop || left_forward || anew ? Certainty::kProven : Certainty::kJudged;
   if (calls_behind_loop && !left_loop) {
-    std::string at = place_text(view, story.added[0]);
-    e.summary = who(d) + " makes a call at " + at + " that nobody else makes, while the other ranks go on" +
-                step_text(d) +
+    std::string at = place_text(view, story.next[0]);
+    e.summary = who(d) + " makes a call" + (at.empty() ? "" : " at " + at) +
+                " that nobody else makes, while the other ranks go on" + step_text(d) +
                 ": it left the training loop, or the call is behind a condition on the rank; " +
                 waiting_at(d);
-    e.evidence.push_back("judged: nobody called from " + at +
+    e.evidence.push_back(
+        at.empty() ? "judged: it was made behind a finished step and in no phase; without call sites it "
+                     "is not known where"
+                   : "judged: nobody called from " + at +
                          " in any step before; whether that line is inside the loop is not recorded");
     e.fix = {
         "If the call is in the loop, behind `if rank == 0:` or another condition: make it on every rank, and "

@@ -19,7 +19,7 @@ std::string signal_name(int number) {
 bool completes_without(const JobView& view, const job::RankView& ended, const job::Member& member,
                        job::Seq k) {
   constexpr double kToFinish = 2;  // seconds
-  if (!member.has(k)) return false;
+  if (!member.has(k) || job::is_held_back(member.call(k))) return false;
   const job::Death& death = *ended.journal().death;
   bool normal = death.known != job::EndingKnown::kNo && !death.by_signal && death.code == 0;
   return job::is_done(member.call(k)) || normal || view.ago(death.time_ns) < kToFinish;

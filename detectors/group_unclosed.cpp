@@ -142,13 +142,21 @@ Finding make_finding(const JobView& view, const OpenGroup& open) {
   return f;
 }
 
+// Long enough to say so.  A rank that ended normally with the group open will not close it; one that failed
+// in it is another story.
+bool stays_open(const JobView& view, const OpenGroup& open) {
+  const RankView& rank = view.ranks[open.rank];
+  const auto& death = rank.journal().death;
+  bool ended = death && death->known != job::EndingKnown::kNo && !death->by_signal && death->code == 0;
+  double needed = open.step_has_passed || ended ? view.params().settle : view.stall_after();
+  return (ended ? view.ago(open.since_ns) : lasted(view, rank, open.since_ns)) >= needed;
+}
+
 void run(Work& work) {
   const JobView& view = work.view;
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     std::optional<OpenGroup> open = look_at(view.ranks[r], r);
-    if (!open) continue;
-    double stays_open = lasted(view, view.ranks[r], open->since_ns);
-    if (stays_open < (open->step_has_passed ? view.params().settle : view.stall_after())) continue;
+    if (!open || !stays_open(view, *open)) continue;
     Finding f = make_finding(view, *open);
     if (f.waiting.empty()) continue;
     for (std::size_t i = 0; i < work.divergences.size(); ++i) {

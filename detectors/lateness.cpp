@@ -62,13 +62,24 @@ void add(const job::CommView& comm, job::Seq k, bool has_steps, std::map<std::in
   ++sum.calls;
 }
 
-bool are_held_up(const job::CommView& comm, job::Seq last, job::Seq next) {
+// `late`: the longest that the others waited for one of them; who runs ahead by less is held up all the same.
+bool are_held_up(const job::CommView& comm, job::Seq last, job::Seq next, double late) {
   constexpr std::uint64_t kSeenLate =
       25'000'000;  // the end of a call is seen at the poller's next round, or the one after
+  std::uint64_t slack = std::max(kSeenLate, static_cast<std::uint64_t>(late / 2 * 1e9));
   auto waited = std::count_if(comm.members.begin(), comm.members.end(), [&](const job::Member& member) {
-    return member.call(next).enter_ns + kSeenLate >= member.call(last).done_ns;
+    return member.call(next).enter_ns + slack >= member.call(last).done_ns;
   });
   return 2 * static_cast<std::size_t>(waited) > comm.members.size();
+}
+
+// At one of the calls from `first` on, up to the first of the next period: a second that ends within a step
+// says nothing at its end.
+bool wait_somewhere(const job::CommView& comm, job::Seq first, job::Seq next, double late) {
+  for (job::Seq k = first; k < next; ++k) {
+    if (are_held_up(comm, k, k + 1, late)) return true;
+  }
+  return false;
 }
 
 Lateness look_at(const job::CommView& comm, bool has_steps) {
@@ -83,7 +94,8 @@ Lateness look_at(const job::CommView& comm, bool has_steps) {
     auto next = std::next(at);
     if (next == sums.end()) break;
     Period period{at->first, at->second.late, 0, at->second.calls,
-                  are_held_up(comm, at->second.last, next->second.first)};
+                  wait_somewhere(comm, has_steps ? at->second.last : at->second.first, next->second.first,
+                                 *std::max_element(at->second.late.begin(), at->second.late.end()))};
     if (next->second.first_ns > at->second.first_ns) {
       period.seconds = static_cast<double>(next->second.first_ns - at->second.first_ns) / 1e9;
     }

@@ -18,8 +18,8 @@ struct Period {
   std::vector<double> late;  // by member: seconds for which all others of a call waited for this one alone
   double seconds = 0;        // from its first arrival to the next period's
   std::size_t calls = 0;     // completed collectives
-  // Most ranks began the next period only when this one's last call was done.  Else their hosts run ahead,
-  // and a rank that is always late by as much holds nobody up.
+  // Most ranks waited with their hosts at some call of it.  Else they run ahead, and a rank that is always
+  // late by as much holds nobody up.
   bool held_up = false;
 };
 

@@ -87,7 +87,7 @@ const Call* partner_of(const JobView& view, const job::CommView& comm, const Mem
     if (theirs.torn || theirs.number != call.number || theirs.comm != (*other)->comm_index ||
         theirs.root_or_peer != member.position)
       continue;
-    if (theirs.flags & flight::kCallFailed) continue;
+    if ((theirs.flags & flight::kCallFailed) || job::is_held_back(theirs)) continue;
     if (view.op_traits(rank, theirs) & (is_send ? flight::kOpRecv : flight::kOpSend)) return &theirs;
   }
   return nullptr;

@@ -16,6 +16,20 @@ using job::Token;
 
 constexpr const char* kGather = "gather";
 
+// Nobody on the other side called from its line before they parted.
+bool is_new_line(const JobView& view, const Divergence& d, const Token& token) {
+  const job::RankView* witness = view.by_rank(d.witness);
+  if (!witness || !token.place) return false;
+  for (const job::Member& member : d.comm->members) {
+    if (member.rank != d.witness) continue;
+    for (const job::Call* call : member.calls) {
+      if (call->number >= d.visible.call) break;
+      if (call->site && view.names().place_of(call->site) == token.place) return false;
+    }
+  }
+  return true;
+}
+
 std::string purpose_of(const JobView& view, const job::Tokens& tokens) {
   for (const Token& token : tokens) {
     if (job::is_side_phase(view.names().text(token.phase))) return view.names().text(token.phase);
@@ -115,19 +129,57 @@ std::optional<Explanation> made_by_others(const JobView& view, const Divergence&
   return e;
 }
 
+// The others' call is left out, rather than made later: the suspects are in a later step, or go on from
+// another line or phase with what they knew before.
+bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  if (story.from_visits || story.kind != Story::Kind::kDeletion || story.next.empty() ||
+      story.left_out.empty())
+    return false;
+  if (story.leaves_out_all_reductions || is_new_line(view, d, story.next[0])) return false;
+  bool plain = std::all_of(story.left_out.begin(), story.left_out.end(), [](const Token& token) {
+    return !token.module && (token.part == job::Part::kUnknown || token.part == job::Part::kSide);
+  });
+  const Token &next = story.next[0], &first = story.left_out[0];
+  if (!plain || !next.call || !first.call) return false;
+  bool steps = first.call->step != job::kNoStep && next.call->step != job::kNoStep;
+  if (first.phase != next.phase || (steps && next.call->step > first.call->step)) return true;
+  return !steps && first.place && first.place != next.place;  // else it may come later in the step
+}
+
+// In a part of the program that is past the loop, or past the step.
+bool leaves_loop(const Divergence& d) {
+  using Kind = Token::Kind;
+  auto ends = [](const job::Tokens& tokens) {
+    return !tokens.empty() && (tokens[0].kind == Kind::kLoopEnd || tokens[0].kind == Kind::kTeardown);
+  };
+  bool whole_step = !d.story.left_out.empty() && d.story.left_out[0].kind == Kind::kStep;
+  return ends(d.story.next) || whole_step;
+}
+
+// The others are in the backward pass of this step, which the suspects have not made.
+bool in_backward(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  return story.from_visits && !story.expected.empty() && story.backward_before < story.forward_before &&
+         job::is_backward_phase(view.names().text(story.expected[0].phase));
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (d.story.repetition) return std::nullopt;  // all make it, some more often
+  if (leaves_loop(d) || in_backward(view, d)) return std::nullopt;
   if (std::optional<Explanation> e = made_by_others(view, d)) return e;
   bool inserted = d.story.kind == Story::Kind::kInsertion;
   bool left_out = d.story.kind == Story::Kind::kDeletion;
   if (!inserted && !left_out) return std::nullopt;
   std::string purpose = purpose_of(view, inserted ? d.story.added : d.story.left_out);
   // Still in the same phase: it was not left out, only part of it.
-  if (left_out && !d.story.next.empty() && view.names().text(d.story.next[0].phase) == purpose)
+  if (left_out && !purpose.empty() && !d.story.next.empty() &&
+      view.names().text(d.story.next[0].phase) == purpose)
     return std::nullopt;
   bool in_loop = false;
   bool touched = inserted && !d.story.added.empty() && of_touched_parameter(view, d.story.added[0]);
-  if (purpose.empty() && !touched) {
+  bool plain = purpose.empty() && !touched && leaves_out_plain_calls(view, d);
+  if (purpose.empty() && !touched && !plain) {
     if (!inserted || !from_new_lines(view, d)) return std::nullopt;
     // Outside the step and named for nothing of the kind: it rather left the loop (early_return.cpp).
     const job::RankView* told = view.by_rank(d.told_of);

@@ -47,6 +47,14 @@ std::optional<std::size_t> allocation_failure_of(const Work& work, Rank rank) {
   return std::nullopt;
 }
 
+// What it had in a group that it never closed was not issued: that is why others wait.
+bool left_group_open(const Work& work, const Ended& ended) {
+  return ended.normal() && std::any_of(work.findings.begin(), work.findings.end(), [&](const Finding& f) {
+           return f.type == "group-unclosed" &&
+                  std::count(f.suspects.begin(), f.suspects.end(), ended.rank->rank);
+         });
+}
+
 Finding make_finding(Work& work, const std::vector<Ended>& together, const std::optional<Victims>& victims) {
   const JobView& view = work.view;
   const Ended& first = together.front();
@@ -61,7 +69,8 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
   if (victims) place_at(view, *victims, f);
   f.summary = "rank " + std::to_string(first.rank->rank) + " " + first.text();
   if (together.size() > 1)
-    f.summary += ", and so did " + std::to_string(together.size() - 1) + " more within a second";
+    f.summary += ", and so did " + std::to_string(together.size() - 1) +
+                 (first.normal() ? " more" : " more within a second");
   if (victims) {
     f.summary += " after call " + std::to_string(victims->last_of_ended) + " of " + victims->comm->name +
                  "; " + wait_text(victims->ranks) + " for it in call " + std::to_string(victims->call);
@@ -101,11 +110,18 @@ void run(Work& work) {
   for (const Ended& ended : all) gone.push_back(ended.rank->rank);
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::optional<Victims> victims = victims_of(view, *all[i].rank);
-    if (!counts(view, all, all[i], victims) || had_cause_before(work, all[i])) continue;
+    if (!counts(view, all, all[i], victims) || had_cause_before(work, all[i]) ||
+        left_group_open(work, all[i]))
+      continue;
     std::vector<Ended> together = {all[i]};
     for (std::size_t j = i + 1; j < all.size() && !all[i].normal(); ++j) {
       bool soon = all[j].death.time_ns - all[i].death.time_ns <= kTogetherNs;
       if (soon && !all[j].normal() && !all[j].interrupted() && !victims_of(view, *all[j].rank))
+        together.push_back(all[j]);
+    }
+    for (std::size_t j = i + 1; j < all.size() && all[i].normal(); ++j) {
+      std::optional<Victims> theirs = all[j].normal() ? victims_of(view, *all[j].rank) : std::nullopt;
+      if (theirs && theirs->comm == victims->comm && theirs->call == victims->call)
         together.push_back(all[j]);
     }
     work.findings.push_back(make_finding(work, together, victims));

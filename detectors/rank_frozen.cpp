@@ -102,23 +102,22 @@ bool gpu_is_watched(const JobView& view, const RankView& rank) {
          records.poll_stuck_ns == 0;
 }
 
-// Nothing of NCCL is queued before it: what holds it up is not recorded.
-bool is_first_on_stream(const RankView& rank, const Call& call) {
+// No call is outstanding before it, on any stream (streams wait for each other, as torch's do): what holds it
+// up is not recorded.
+bool is_first(const RankView& rank, const Call& call) {
   const auto& calls = rank.records().calls;
   for (std::uint64_t n = calls.first(); n < calls.end() && &calls.at(n) != &call; ++n) {
     const Call& before = calls.at(n);
     bool same_group = call.group && before.group == call.group;
-    if (!before.torn && before.stream == call.stream && !same_group && job::is_outstanding(before))
-      return false;
+    if (!before.torn && !same_group && job::is_outstanding(before)) return false;
   }
   return true;
 }
 
 bool is_not_reached(const JobView& view, const RankView& rank, const Call& call) {
-  std::uint32_t wanted = flight::kCallReturned | flight::kCallMarked | flight::kCallStartMarked;
-  return (call.flags & wanted) == wanted &&
+  return (call.flags & flight::kCallStartMarked) &&
          !(call.flags & (flight::kCallStarted | flight::kCallDone | flight::kCallProgressUnknown)) &&
-         gpu_is_watched(view, rank) && is_first_on_stream(rank, call);
+         gpu_is_watched(view, rank) && is_first(rank, call);
 }
 
 // Until the first of the members ended.

@@ -55,8 +55,35 @@ Finding make_finding(const JobView& view, const Stall& stall) {
   return f;
 }
 
+// Ranks that wait for one that is busy on its host, or for one that waits for it, and so on: they are told
+// of.
+std::vector<Rank> held_up_by_a_host(const Work& work) {
+  std::vector<Rank> held;
+  auto add = [&](Rank rank) {
+    bool is_new = !std::count(held.begin(), held.end(), rank);
+    if (is_new) held.push_back(rank);
+    return is_new;
+  };
+  for (const Finding& f : work.findings) {
+    if (f.type != "host-stall") continue;
+    for (Rank rank : f.suspects) add(rank);
+    for (Rank rank : f.waiting) add(rank);
+  }
+  for (bool more = !held.empty(); more;) {
+    more = false;
+    for (const Divergence& d : work.divergences) {
+      bool concerned = std::any_of(d.missing.begin(), d.missing.end(),
+                                   [&](Rank rank) { return std::count(held.begin(), held.end(), rank); });
+      for (Rank rank : d.waiting) more = (concerned && add(rank)) || more;
+    }
+  }
+  return held;
+}
+
 void run(Work& work) {
   const JobView& view = work.view;
+  const std::vector<Rank> held = held_up_by_a_host(work);
+  auto is_held = [&](Rank rank) { return std::count(held.begin(), held.end(), rank) > 0; };
   if (std::any_of(work.findings.begin(), work.findings.end(),
                   [](const Finding& f) { return f.severity >= Severity::kError; }))
     return;
@@ -64,6 +91,7 @@ void run(Work& work) {
     const Divergence& d = work.divergences[i];
     if (work.explained[i] || d.visible.kind != job::Visible::Kind::kMissing) continue;
     if (!d.comm->complete()) continue;  // what a rank that was not heard from does is not known
+    if (std::any_of(d.missing.begin(), d.missing.end(), is_held)) continue;
     std::uint64_t newest = d.since_ns;
     for (Rank rank : d.missing) newest = std::max(newest, last_activity(view, *view.by_rank(rank)));
     if (view.ago(newest) < view.stall_after() || alive(view, d.waiting).empty()) continue;
@@ -80,7 +108,7 @@ void run(Work& work) {
     std::optional<Stall> stall = all_inside(comm);
     if (!stall || view.ago(stall->since_ns) < view.stall_after()) continue;
     std::vector<Rank> living = alive(view, stall->waiting);
-    if (living.empty()) continue;
+    if (living.empty() || std::any_of(living.begin(), living.end(), is_held)) continue;
     work.findings.push_back(make_finding(view, *stall));
     return;
   }

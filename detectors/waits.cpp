@@ -44,6 +44,7 @@ WaitGraph::WaitGraph(const JobView& view, Hosts hosts)
     : view_(view), heads_of_(view.ranks.size()), places_(view.ranks.size()), p2p_(view.ranks.size()) {
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     collect(r);
+    if (hosts != Hosts::kInNccl) join_streams(r);
     const RankView& rank = view.ranks[r];
     bool quiet =
         hosts == Hosts::kQuiet && lasted(view, rank, newest_record(view, rank)) >= view.stall_after();
@@ -68,7 +69,7 @@ void WaitGraph::collect(std::size_t r) {
     if (!(traits & (flight::kOpCollective | kDirections))) continue;
     if (traits & kDirections)
       p2p_[r][p2p_key(call.comm, traits & kDirections, call.root_or_peer, call.number)] = &call;
-    if ((call.flags & flight::kCallGroupPending) || !job::waits_in(rank, call)) continue;
+    if (job::is_held_back(call) || !job::waits_in(rank, call)) continue;
     auto [at, is_first] = head_of_stream.try_emplace(call.stream, heads_.size());
     if (is_first) {
       heads_.push_back({r, {}, false, true, {}});
@@ -77,8 +78,26 @@ void WaitGraph::collect(std::size_t r) {
     Head& head = heads_[at->second];
     bool of_head = head.calls.empty() || (call.group && call.group == head.calls[0]->group);
     if (of_head) head.calls.push_back(&call);
-    if (!(call.flags & flight::kCallReturned)) head.host_inside = true;
+    if (!(call.flags & flight::kCallReturned) || job::is_closing(call)) head.host_inside = true;
     places_[r].emplace(&call, Place{at->second, of_head || (call.flags & flight::kCallStarted)});
+  }
+}
+
+// A call that its stream has not reached, although nothing is before it there, waits for another stream: for
+// the oldest call that is outstanding, since nothing else of NCCL is.
+void WaitGraph::join_streams(std::size_t r) {
+  std::size_t oldest = heads_.size();
+  for (std::size_t h : heads_of_[r]) {
+    if (oldest == heads_.size() || heads_[h].calls[0]->enter_ns < heads_[oldest].calls[0]->enter_ns)
+      oldest = h;
+  }
+  // The GPU is in that call; else it may be behind all of them with work of its own.
+  if (oldest == heads_.size() || !(heads_[oldest].calls[0]->flags & flight::kCallStarted)) return;
+  for (std::size_t h : heads_of_[r]) {
+    const Call& first = *heads_[h].calls[0];
+    bool reached = !(first.flags & flight::kCallStartMarked) || (first.flags & flight::kCallStarted);
+    if (h == oldest || reached) continue;
+    for (const Call* call : heads_[h].calls) places_[r].at(call) = Place{oldest, false};
   }
 }
 
@@ -109,7 +128,7 @@ void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& membe
                            const Member& other, const Call* others_call) {
   Edge edge{{&comm, &member, &call, &other, nullptr, false, false}, other.process, std::nullopt};
   if (others_call) {
-    edge.wait.group_open = others_call->flags & flight::kCallGroupPending;
+    edge.wait.group_open = job::is_held_back(*others_call);
     auto place = places_[other.process].find(others_call);
     bool behind = place != places_[other.process].end() && !place->second.first;
     if (!edge.wait.group_open && !behind) return;  // it is there, or nothing is known of it

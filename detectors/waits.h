@@ -6,6 +6,9 @@
 // that it may be waiting for is blocked.  What is left when everything that can still move is taken away
 // waits for itself, for ever.
 //
+// Judged graphs (all but Hosts::kInNccl) also take a call that its stream has not reached to be behind the
+// oldest outstanding call of its rank, on whatever stream: torch's streams wait for each other.
+//
 // A rank that has ended is stuck where it was so until its end.  Ranks that were not heard from, or are
 // creating a communicator, are never stuck here: other detectors speak of them.
 #pragma once
@@ -74,6 +77,7 @@ class WaitGraph {
   };
 
   void collect(std::size_t rank);
+  void join_streams(std::size_t rank);
   void connect(Head& head, const job::Call& call);
   void connect_to(Head& head, const job::CommView& comm, const job::Member& member, const job::Call& call,
                   const job::Member& other, const job::Call* others_call);

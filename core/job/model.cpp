@@ -237,7 +237,7 @@ std::uint64_t signature(const RankView& rank, const Call& call) {
 
 bool is_outstanding(const Call& call) {
   if (call.flags & (flight::kCallDone | flight::kCallFailed)) return false;
-  if (!(call.flags & flight::kCallReturned)) return true;
+  if (!(call.flags & flight::kCallReturned) || is_closing(call)) return true;
   return (call.flags & flight::kCallMarked) && !(call.flags & flight::kCallProgressUnknown);
 }
 

@@ -82,6 +82,15 @@ std::uint64_t signature(const RankView& rank, const Call& call);
 inline bool is_done(const Call& call) { return call.flags & flight::kCallDone; }
 inline bool is_returned(const Call& call) { return call.flags & flight::kCallReturned; }
 
+// A call of a group whose end the host is inside: there its start mark is placed.
+inline bool is_closing(const Call& call) {
+  return (call.flags & flight::kCallGroupPending) && (call.flags & flight::kCallStartMarked);
+}
+// A call of a group that is open: it is not issued.
+inline bool is_held_back(const Call& call) {
+  return (call.flags & flight::kCallGroupPending) && !is_closing(call);
+}
+
 // Whether the rank is known to be waiting in this call: not done, as far as marks or the return can tell.
 bool is_outstanding(const Call& call);
 

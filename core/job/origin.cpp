@@ -53,6 +53,13 @@ Tokens after(const Sequences& sequences, std::size_t member, std::size_t at) {
   return at >= all.size() ? Tokens{} : Tokens(all.begin() + static_cast<std::ptrdiff_t>(at), all.end());
 }
 
+// Whether what follows stood behind the same token before.
+bool goes_on_as_once(const Tokens& tokens, const Tokens& history) {
+  if (tokens.empty()) return false;
+  Context context = find_context(history);
+  return context.length > 0 && history[context.end].key == tokens[0].key;
+}
+
 // Fills suspects, story and its two tellers from the camps at the parting.
 void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Parting& parting) {
   std::vector<Camp> camps = camps_at(sequences, at);
@@ -72,11 +79,17 @@ void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Par
     if (is_gone(c) && told == camps.size()) told = c;
     if (!is_gone(c) && other == camps.size()) other = c;
   }
-  // A tie: tell one side by the other; the one that stops following history, if any, is told of.
+  // A tie: tell one side by the other; of the one that does not go on as it once did, if there is one.
   if (gone.empty()) {
+    auto went_on = [&](std::size_t c) {
+      std::size_t m = camps[c].members.front();
+      return goes_on_as_once(after(sequences, m, at), before(sequences, m, at));
+    };
     for (std::size_t c = 0; c < camps.size(); ++c) {
       if (camps[c].key != 0 && c != other && told == camps.size()) told = c;
     }
+    if (told < camps.size() && other < camps.size() && went_on(told) && !went_on(other))
+      std::swap(told, other);
   }
   if (told == camps.size() || other == camps.size()) return;
   std::sort(parting.suspects.begin(), parting.suspects.end());
@@ -178,6 +191,31 @@ void look_behind_gap(const Names& names, const Tokens& rest, Story& story) {
   story.no_forward_follows = left_forward && !forward_visited;
 }
 
+// The last finished step of a member before the shared one.
+Tokens step_before(const Tokens& history) {
+  for (std::size_t i = history.size(); i-- > 0;) {
+    if (history[i].kind == Token::Kind::kStep)
+      return Tokens(history.begin() + static_cast<std::ptrdiff_t>(i), history.end());
+  }
+  return {};
+}
+
+// Whether the members that part here parted in the step before in the same way: they have different roles
+// (the stages of a pipeline), and that is how they work.
+bool have_roles(const Sequences& sequences, const std::vector<Camp>& camps) {
+  for (const Camp& a : camps) {
+    for (const Camp& b : camps) {
+      if (!a.key || !b.key || a.key == b.key) continue;
+      Tokens mine = step_before(sequences.history[a.members.front()]),
+             theirs = step_before(sequences.history[b.members.front()]);
+      std::size_t n = 0;
+      while (n < mine.size() && n < theirs.size() && mine[n].key == theirs[n].key) ++n;
+      if (n < mine.size() && n < theirs.size() && mine[n].key == a.key && theirs[n].key == b.key) return true;
+    }
+  }
+  return false;
+}
+
 bool part_in_visits(const JobView& view, const CommView& comm, const Visible& visible, Parting& parting) {
   std::optional<Sequences> sequences = visit_sequences(view, comm);
   if (!sequences) return false;
@@ -185,6 +223,7 @@ bool part_in_visits(const JobView& view, const CommView& comm, const Visible& vi
   for (const Tokens& tokens : sequences->of) longest = std::max(longest, tokens.size());
   for (std::size_t at = 0; at < longest; ++at) {
     if (!part_at(camps_at(*sequences, at))) continue;
+    if (have_roles(*sequences, camps_at(*sequences, at))) return false;
     std::optional<Seq> origin;
     for (std::size_t m = 0; m < comm.members.size(); ++m) {
       if (at >= sequences->of[m].size()) continue;
@@ -273,12 +312,14 @@ bool is_lone_line(const JobView& view, const CommView& comm, Seq k, Seq visible,
   constexpr std::size_t kLongestShift = 64, kLookedAt = 256;
   auto [one, other] = parted_pair(view, comm, k);
   if (!one) return false;
-  Tokens a = call_tokens(view, *one, k, k + kLookedAt, places),
-         b = call_tokens(view, *other, k, k + kLookedAt, places);
+  PlaceClasses joined = places;  // if they are, they are wherever they meet
+  joined.join(view.names().place_of(one->call(k).site), view.names().place_of(other->call(k).site));
+  Tokens a = call_tokens(view, *one, k, k + kLookedAt, joined),
+         b = call_tokens(view, *other, k, k + kLookedAt, joined);
   std::size_t window = std::min<std::size_t>(visible - k, kLookedAt);
   auto agreeing = [&](const Tokens& x, const Tokens& y, std::size_t shift) {
     std::size_t n = 0;
-    for (std::size_t i = 0; i < window && i < x.size() && i + shift < y.size(); ++i)
+    for (std::size_t i = shift ? 0 : 1; i < window && i < x.size() && i + shift < y.size(); ++i)
       n += x[i].key == y[i + shift].key;
     return n;
   };
@@ -347,7 +388,12 @@ void part_in_calls(const JobView& view, const CommView& comm, const Visible& vis
     sequences.history.push_back(call_tokens(view, member, oldest, at - 1, scan.places));
     sequences.of.push_back(call_tokens(view, member, at, member.last(), scan.places));
   }
-  if (part_at(camps_at(sequences, 0))) judge(comm, sequences, 0, parting);
+  // Steps may part where the calls are still alike: they are told from where they are not.
+  for (std::size_t n = 0; n <= visible.call - at; ++n) {
+    if (!part_at(camps_at(sequences, n))) continue;
+    judge(comm, sequences, n, parting);
+    break;
+  }
   parting.story.places_known = scan.any_place;
 }
 

@@ -1,6 +1,7 @@
 #include "core/job/story.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include "core/job/repetition.h"
@@ -12,6 +13,7 @@ constexpr std::size_t kLookAhead = 2048;
 
 constexpr std::size_t kProof = 64;        // tokens that agree behind an edit: more say no more
 constexpr std::size_t kCandidates = 256;  // edits tried
+constexpr std::size_t kFewestAlike = 4;   // tokens that stood before the same one earlier
 
 Tokens slice(const Tokens& tokens, std::size_t n) {
   return Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(std::min(n, tokens.size())));
@@ -103,9 +105,16 @@ std::size_t permuted(const Tokens& a, const Tokens& b) {
   return 0;
 }
 
+// Of a backward pass, which has no line of the user's, and from a line of the user's.
+bool parts_differ(const Token& a, const Token& b) {
+  bool known = a.call->site && b.call->site;
+  return known && a.part != b.part && (a.part == Part::kBackward || b.part == Part::kBackward);
+}
+
 bool same_purpose_other_arguments(const Token& a, const Token& b) {
   return a.kind == Token::Kind::kCall && b.kind == Token::Kind::kCall && a.call->op == b.call->op &&
-         a.phase == b.phase && a.module == b.module && (a.place == b.place || !a.place || !b.place);
+         !parts_differ(a, b) && a.phase == b.phase && a.module == b.module &&
+         (a.place == b.place || !a.place || !b.place);
 }
 
 // Length of the round that the tokens repeat from their start on; 0 = they do not repeat.
@@ -171,10 +180,20 @@ class Teller {
   }
 
   bool exchange(Story& story) const {
-    if (can_delete_ || other_.empty() || left_.round.size() > 1) return false;
+    if (other_.empty() || left_.round.size() > 1) return false;
     if (!same_purpose_other_arguments(suspect_[0], other_[0])) return false;
+    if (can_delete_ && !leaves_module(deletion_)) return false;
     story.kind = Story::Kind::kExchange;
     return true;
+  }
+
+  // Both sides call in one module, and what is cut out reaches beyond it: then that was not left out, since
+  // the visits do not part.
+  bool leaves_module(const Edit& edit) const {
+    NameId module = suspect_[0].module;
+    return module && other_[0].module == module &&
+           std::any_of(ahead_.begin(), ahead_.begin() + static_cast<std::ptrdiff_t>(edit.length),
+                       [&](const Token& token) { return token.module != module; });
   }
 
   // One more of the rounds that the others leave.
@@ -203,12 +222,13 @@ class Teller {
   }
 
   bool better_than_insertion(bool leaves_out_all_reductions) const {
+    if (is_loop(more_) && !is_loop(fewer_)) return false;
     // A forward pass repeated and a backward pass left out read alike in the calls; the second is what
     // happens.
     if (leaves_out_all_reductions && reductions(suspect_, insertion_.length) == 0) return true;
     // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes
     // no loop.
-    if (is_loop(fewer_) != is_loop(more_)) return is_loop(fewer_);
+    if (is_loop(fewer_)) return true;
     if (deletion_.to_the_end != insertion_.to_the_end) return deletion_.to_the_end;
     return deletion_.length <= insertion_.length;
   }
@@ -258,6 +278,9 @@ bool follows_history(const Tokens& tokens, const Tokens& history) {
   // must.
   std::size_t period = history.size() - context.end;
   if (period > 1 && context.length >= period) return true;
+  // So do a few tokens that once stood behind each other by chance, where the order changes from step to
+  // step.
+  if (context.length < kFewestAlike && context.length < context.end) return false;
   const Token& then = history[context.end];
   if (then.call && tokens[0].call && then.call->step != kNoStep && then.call->step != tokens[0].call->step)
     return true;
@@ -265,6 +288,30 @@ bool follows_history(const Tokens& tokens, const Tokens& history) {
   return std::any_of(begin, history.end(),
                      [](const Token& token) { return token.kind == Token::Kind::kStep; });
 }
+
+namespace {
+
+// Steps and phases alone.
+Tokens boundaries(const Tokens& tokens) {
+  Tokens kept;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(kept), is_boundary);
+  return kept;
+}
+
+// Both sides are between modules, and what stands in the phases is another each time (an order that is drawn
+// anew): the phases may still tell.
+void tell_phases(const Tokens& suspect, const Tokens& other, const Tokens& history, Story& story) {
+  bool told =
+      story.kind == Story::Kind::kDeletion || story.kind == Story::Kind::kPermutation || story.repetition;
+  if (told || other.empty() || !is_boundary(suspect[0]) || !is_boundary(other[0])) return;
+  Story of_phases = story;
+  of_phases.added.clear();
+  Tokens mine = boundaries(suspect), theirs = boundaries(other), past = boundaries(history);
+  Teller(mine, theirs, past).tell(of_phases);
+  if (of_phases.repetition) story = of_phases;
+}
+
+}  // namespace
 
 Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& history) {
   Story story;
@@ -279,6 +326,7 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
   story.forward_before = passes.forward;
   story.backward_before = passes.backward;
   Teller(suspect, other, history).tell(story);
+  if (story.from_visits) tell_phases(suspect, other, history, story);
   return story;
 }
 
