@@ -305,6 +305,22 @@ std::pair<const Member*, const Member*> parted_pair(const JobView& view, const C
   return {nullptr, nullptr};
 }
 
+// Whether the lines that meet at k meet again, always this way round: those of a root and of the others do,
+// those of shifted calls meet both ways.
+bool meet_again(const JobView& view, const Member& one, const Member& other, Seq k, Seq visible) {
+  auto place = [&](const Member& member, Seq n) {
+    return member.has(n) && member.call(n).site ? view.names().place_of(member.call(n).site) : PlaceId{0};
+  };
+  PlaceId mine = place(one, k), theirs = place(other, k);
+  bool again = false;
+  for (Seq n = k + 1; n < visible; ++n) {
+    PlaceId a = place(one, n), b = place(other, n);
+    if (a == theirs && b == mine) return false;
+    again = again || (a == mine && b == theirs);
+  }
+  return again;
+}
+
 // Whether the lines that differ at k are two ways to the same thing (a dummy branch taken for the first
 // time): behind k the members go on alike, call by call, rather than shifted by a call that one of them made
 // more.
@@ -312,8 +328,9 @@ bool is_lone_line(const JobView& view, const CommView& comm, Seq k, Seq visible,
   constexpr std::size_t kLongestShift = 64, kLookedAt = 256;
   auto [one, other] = parted_pair(view, comm, k);
   if (!one) return false;
-  PlaceClasses joined = places;  // if they are, they are wherever they meet
-  joined.join(view.names().place_of(one->call(k).site), view.names().place_of(other->call(k).site));
+  PlaceClasses joined = places;
+  if (meet_again(view, *one, *other, k, visible))
+    joined.join(view.names().place_of(one->call(k).site), view.names().place_of(other->call(k).site));
   Tokens a = call_tokens(view, *one, k, k + kLookedAt, joined),
          b = call_tokens(view, *other, k, k + kLookedAt, joined);
   std::size_t window = std::min<std::size_t>(visible - k, kLookedAt);

@@ -80,7 +80,9 @@ void Builder::module(const std::string& text, int tag, const std::function<void(
       tag);
 }
 
-void Builder::collective(const CommOfRank& comm, const Arguments& arguments) { rooted(comm, arguments, line_); }
+void Builder::collective(const CommOfRank& comm, const Arguments& arguments) {
+  rooted(comm, arguments, line_);
+}
 
 void Builder::rooted(const CommOfRank& comm, const Arguments& a, int root_line) {
   Instruction one;
@@ -247,7 +249,8 @@ int Builder::site_here() {
     site.push_back({"site-packages/torch/autograd/graph.py", "_engine_run_backward", 824});
   }
   std::string key;
-  for (const Frame& frame : site) key += frame.file + ":" + std::to_string(frame.line) + " " + frame.function + "|";
+  for (const Frame& frame : site)
+    key += frame.file + ":" + std::to_string(frame.line) + " " + frame.function + "|";
   auto [found, is_new] = sites_.emplace(key, static_cast<int>(job.sites.size()));
   if (is_new) job.sites.push_back(std::move(site));
   return found->second;

@@ -15,8 +15,8 @@ struct Arguments {
   std::uint64_t count = 1;
   flight::DType dtype = flight::DType::kF32;
   flight::ReduceOp reduce_op = flight::ReduceOp::kSum;
-  int root = 0;           // position, of rooted operations
-  bool waited = true;     // what the program queues next on its own stream waits for the call
+  int root = 0;        // position, of rooted operations
+  bool waited = true;  // what the program queues next on its own stream waits for the call
 };
 
 // Which communicator a rank makes a call in; -1 = it makes none.
@@ -39,7 +39,8 @@ class Builder {
   void on(const std::vector<int>& ranks, const std::function<void()>& write);
   void region(Region region, const std::function<void()>& write, int tag = 0);
   // A function of the user's, called at `line` of the one that is being written.
-  void function(const std::string& file, const std::string& name, int line, const std::function<void()>& write);
+  void function(const std::string& file, const std::string& name, int line,
+                const std::function<void()>& write);
   void phase(const std::string& name, const std::function<void()>& write);
   void module(const std::string& name, int tag, const std::function<void()>& write);
 
@@ -56,7 +57,7 @@ class Builder {
   void host(double seconds);
   void sync();
   void step(std::int64_t number);
-  void mark(Kind kind);                   // kLoopEnd, kTeardown, kQuit
+  void mark(Kind kind);  // kLoopEnd, kTeardown, kQuit
   std::uint64_t new_purpose() { return ++job.purposes; }
   int new_tag() { return ++job.tags; }
 
@@ -77,7 +78,8 @@ class Builder {
   std::vector<Caller> callers_;
   int line_ = 1;
   std::map<std::string, int> names_, sites_;
-  std::map<std::pair<std::pair<int, int>, int>, std::vector<std::uint64_t>> sent_, received_;  // purposes of messages
+  std::map<std::pair<std::pair<int, int>, int>, std::vector<std::uint64_t>> sent_,
+      received_;  // purposes of messages
 };
 
 }  // namespace dshang::schedules

@@ -98,7 +98,8 @@ std::vector<Place> Injector::places(int rank, Region region, std::int64_t wanted
 std::vector<Place> Injector::with_calls(std::vector<Place> all, bool messages_too) {
   std::erase_if(all, [&](const Place& place) {
     return std::none_of(program().begin() + static_cast<std::ptrdiff_t>(place.begin),
-                        program().begin() + static_cast<std::ptrdiff_t>(place.end), [&](const Instruction& one) {
+                        program().begin() + static_cast<std::ptrdiff_t>(place.end),
+                        [&](const Instruction& one) {
                           return is_collective(one) || (messages_too && one.kind == Kind::kCall);
                         });
   });
@@ -107,7 +108,8 @@ std::vector<Place> Injector::with_calls(std::vector<Place> all, bool messages_to
 
 void Injector::remove(int rank, const Place& place) {
   Program& p = program(rank);
-  p.erase(p.begin() + static_cast<std::ptrdiff_t>(place.begin), p.begin() + static_cast<std::ptrdiff_t>(place.end));
+  p.erase(p.begin() + static_cast<std::ptrdiff_t>(place.begin),
+          p.begin() + static_cast<std::ptrdiff_t>(place.end));
 }
 
 void Injector::remove_tag(Region region, int tag, std::int64_t step) {
@@ -155,7 +157,8 @@ std::optional<Fault> Injector::argument_mismatch() {
     changed.reduce_op = flight::ReduceOp::kMax;
   } else if (form == 1 && changed.root >= 0) {
     how = "root";
-    changed.root = (changed.root + 1) % static_cast<int>(job_.comms[static_cast<std::size_t>(changed.comm)].ranks.size());
+    changed.root = (changed.root + 1) %
+                   static_cast<int>(job_.comms[static_cast<std::size_t>(changed.comm)].ranks.size());
   } else if (form == 2) {
     how = "dtype";
     changed.dtype = changed.dtype == flight::DType::kF32 ? flight::DType::kBF16 : flight::DType::kF32;
@@ -194,7 +197,8 @@ std::optional<Fault> Injector::order_differs() {
     for (std::size_t i = place.begin; i < place.end; ++i) {
       const Instruction& one = program()[i];
       if (is_collective(one))
-        values.insert(values.end(), {static_cast<std::uint64_t>(one.op), one.count, static_cast<std::uint64_t>(one.dtype)});
+        values.insert(values.end(),
+                      {static_cast<std::uint64_t>(one.op), one.count, static_cast<std::uint64_t>(one.dtype)});
     }
     return values;
   };
@@ -207,7 +211,8 @@ std::optional<Fault> Injector::order_differs() {
     auto second = first + 1;
     if (second->tag != next || second->begin < first->end) return std::nullopt;
     Program& p = program(rank);
-    std::rotate(p.begin() + static_cast<std::ptrdiff_t>(first->begin), p.begin() + static_cast<std::ptrdiff_t>(second->begin),
+    std::rotate(p.begin() + static_cast<std::ptrdiff_t>(first->begin),
+                p.begin() + static_cast<std::ptrdiff_t>(second->begin),
                 p.begin() + static_cast<std::ptrdiff_t>(second->end));
   }
   return fault("order-differs", modules ? "two modules" : "two items");
@@ -228,7 +233,8 @@ std::optional<Fault> Injector::module_skipped() {
   bool last = true;  // of its forward pass: then the rank has returned before it, which is the same
   for (const Place& pass : places(suspects_[0], Region::kForward, step_)) {
     bool inside = one->begin > pass.begin && one->end < pass.end;
-    for (const Place& module : all) last = last && !(inside && module.begin > one->end && module.end < pass.end);
+    for (const Place& module : all)
+      last = last && !(inside && module.begin > one->end && module.end < pass.end);
   }
   remove_tag(Region::kModule, one->tag, step_);
   Fault f = fault("module-skipped", "forward and backward");
@@ -278,10 +284,12 @@ std::optional<Fault> Injector::early_return() {
   std::vector<Place> passes = places(suspects_[0], Region::kForward, step_);
   std::vector<int> tags;
   for (const Place& module : with_calls(places(suspects_[0], Region::kModule, step_), true)) {
-    if (!passes.empty() && module.begin > passes[0].begin && module.end < passes[0].end) tags.push_back(module.tag);
+    if (!passes.empty() && module.begin > passes[0].begin && module.end < passes[0].end)
+      tags.push_back(module.tag);
   }
   if (tags.size() < 3) return std::nullopt;
-  for (std::size_t from = static_cast<std::size_t>(rng_.range(1, static_cast<int>(tags.size()) - 1)); from < tags.size(); ++from)
+  for (std::size_t from = static_cast<std::size_t>(rng_.range(1, static_cast<int>(tags.size()) - 1));
+       from < tags.size(); ++from)
     remove_tag(Region::kModule, tags[from], step_);
   return fault("early-return", "from forward", {"module-skipped"});
 }
@@ -398,7 +406,8 @@ std::optional<Fault> Injector::repeat_count_differs() {
     for (const Place& place : places(rank, Region::kRound, step)) {
       if (place.tag != tag) continue;
       Program& p = program(rank);
-      Program copy(p.begin() + static_cast<std::ptrdiff_t>(place.begin), p.begin() + static_cast<std::ptrdiff_t>(place.end));
+      Program copy(p.begin() + static_cast<std::ptrdiff_t>(place.begin),
+                   p.begin() + static_cast<std::ptrdiff_t>(place.end));
       for (Instruction& i : copy) {
         if (i.kind != Kind::kCall) continue;
         auto [found, is_new] = fresh.emplace(i.purpose, 0);
@@ -427,7 +436,8 @@ std::optional<Fault> Injector::site_mismatch() {
       });
       if (items.size() < 2) continue;
       Program& p = program(rank);
-      std::rotate(p.begin() + static_cast<std::ptrdiff_t>(items[0].begin), p.begin() + static_cast<std::ptrdiff_t>(items[1].begin),
+      std::rotate(p.begin() + static_cast<std::ptrdiff_t>(items[0].begin),
+                  p.begin() + static_cast<std::ptrdiff_t>(items[1].begin),
                   p.begin() + static_cast<std::ptrdiff_t>(items[1].end));
       any_swapped = true;
     }
@@ -452,7 +462,9 @@ std::optional<Fault> Injector::comm_order_cycle() {
   for (int rank : suspects_) {
     Program& p = program(rank);
     auto at = [&](std::uint64_t purpose) {
-      return std::find_if(p.begin(), p.end(), [&](const Instruction& one) { return one.kind == Kind::kCall && one.purpose == purpose; });
+      return std::find_if(p.begin(), p.end(), [&](const Instruction& one) {
+        return one.kind == Kind::kCall && one.purpose == purpose;
+      });
     };
     if (at(a) == p.end() || at(b) == p.end()) return std::nullopt;
     std::iter_swap(at(a), at(b));
@@ -462,7 +474,8 @@ std::optional<Fault> Injector::comm_order_cycle() {
 
 std::optional<Fault> Injector::p2p_unmatched() {
   alone();
-  std::vector<std::size_t> all = indices([](const Instruction& one) { return one.kind == Kind::kCall && is_message(one); });
+  std::vector<std::size_t> all =
+      indices([](const Instruction& one) { return one.kind == Kind::kCall && is_message(one); });
   if (all.empty()) return std::nullopt;
   std::size_t at = rng_.of(all);
   Program& p = program();
@@ -488,13 +501,18 @@ std::optional<Fault> Injector::rank_frozen() {
   std::vector<std::size_t> all = indices(is_collective);
   if (all.empty()) return std::nullopt;
   int form = job_.recorded.start_marks ? rng_.below(3) : 0;
-  Mishap::Kind kind = form == 0 ? Mishap::Kind::kStops : form == 1 ? Mishap::Kind::kGpuStuck : Mishap::Kind::kGpuLeft;
+  Mishap::Kind kind = form == 0   ? Mishap::Kind::kStops
+                      : form == 1 ? Mishap::Kind::kGpuStuck
+                                  : Mishap::Kind::kGpuLeft;
   mishap(kind, rng_.of(all));
-  return fault("rank-frozen", form == 0 ? "stopped" : form == 1 ? "stream held up" : "does not leave the call");
+  return fault("rank-frozen", form == 0   ? "stopped"
+                              : form == 1 ? "stream held up"
+                                          : "does not leave the call");
 }
 
 std::optional<Fault> Injector::straggler() {
-  if (steps_ < 12 || job_.shape == "pipeline" || job_.hosts == Hosts::kAhead || !job_.recorded.marks) return std::nullopt;
+  if (steps_ < 12 || job_.shape == "pipeline" || job_.hosts == Hosts::kAhead || !job_.recorded.marks)
+    return std::nullopt;
   mishap(Mishap::Kind::kSlow, 0);
   mishaps_[static_cast<std::size_t>(suspects_[0])].seconds = rng_.real(0.6, 1.5);
   Fault f = fault("straggler", "late in each step");

@@ -14,7 +14,7 @@ struct Fault {
   std::string how;                   // which form of it
   std::vector<std::string> allowed;  // classes that are right by the contract's definitions, `type` first
   std::vector<int> suspects;
-  bool silent = false;               // the job ends: nothing waits
+  bool silent = false;  // the job ends: nothing waits
 };
 
 const std::vector<std::string>& fault_types();

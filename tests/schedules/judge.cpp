@@ -37,7 +37,8 @@ Calls collectives(const History& history, int rank, int comm) {
 }
 
 bool same_arguments(const Instruction& a, const Instruction& b) {
-  return a.op == b.op && a.count == b.count && a.dtype == b.dtype && a.reduce_op == b.reduce_op && a.root == b.root;
+  return a.op == b.op && a.count == b.count && a.dtype == b.dtype && a.reduce_op == b.reduce_op &&
+         a.root == b.root;
 }
 
 // Where the user's program stood, "" = no line of the user's is on the stack, or none is recorded.
@@ -76,9 +77,11 @@ Parting parting_of(const Job& job, const History& history, int comm) {
   for (std::size_t k = 0; k < longest; ++k) {
     for (const Calls& a : all) {
       for (const Calls& b : all) {
-        if (k >= a.size() || k >= b.size() || a[k]->instruction->purpose == b[k]->instruction->purpose) continue;
+        if (k >= a.size() || k >= b.size() || a[k]->instruction->purpose == b[k]->instruction->purpose)
+          continue;
         if (!parting.really) parting.really = k + 1;
-        bool shown = !same_arguments(*a[k]->instruction, *b[k]->instruction) || recorded_purposes_differ(job, *a[k], *b[k]);
+        bool shown = !same_arguments(*a[k]->instruction, *b[k]->instruction) ||
+                     recorded_purposes_differ(job, *a[k], *b[k]);
         if (shown) {
           parting.provably = k + 1;
           return parting;
@@ -89,7 +92,8 @@ Parting parting_of(const Job& job, const History& history, int comm) {
   return parting;
 }
 
-void judge_origin(const Job& job, const History& history, const Watched& watched, const Finding& finding, Verdict& verdict) {
+void judge_origin(const Job& job, const History& history, const Watched& watched, const Finding& finding,
+                  Verdict& verdict) {
   if (!finding.comm) return;
   auto at = std::find(watched.comm_names.begin(), watched.comm_names.end(), *finding.comm);
   if (at == watched.comm_names.end()) return;  // a pair of sends and receives
@@ -115,9 +119,9 @@ void judge_suspects(const Fault& fault, const Finding& finding, Verdict& verdict
   if (majority && !message && !mine.empty()) {
     verdict.suspects_right = finding.suspects == (finding.comm_ranks.empty() ? fault.suspects : mine);
   } else {
-    verdict.suspects_wrong_in_tie = std::any_of(finding.suspects.begin(), finding.suspects.end(), [&](int rank) {
-      return !std::count(fault.suspects.begin(), fault.suspects.end(), rank);
-    });
+    verdict.suspects_wrong_in_tie = std::any_of(
+        finding.suspects.begin(), finding.suspects.end(),
+        [&](int rank) { return !std::count(fault.suspects.begin(), fault.suspects.end(), rank); });
   }
 }
 
@@ -137,14 +141,30 @@ bool nothing_behind(const Job& job, const History& history, const Watched& watch
   return true;
 }
 
+// The suspects have made no call since.
+bool suspects_stand(const Job& job, const History& history, const Watched& watched, const Fault& fault,
+                    const Finding& finding) {
+  auto at = std::find(watched.comm_names.begin(), watched.comm_names.end(), finding.comm.value_or(""));
+  if (at == watched.comm_names.end() || !finding.call) return false;
+  int comm = static_cast<int>(at - watched.comm_names.begin());
+  return std::all_of(fault.suspects.begin(), fault.suspects.end(), [&](int rank) {
+    if (job.position(comm, rank) == job.comms[static_cast<std::size_t>(comm)].ranks.size()) return true;
+    const std::vector<CallTimes>& all = history.ranks[static_cast<std::size_t>(rank)].calls;
+    Calls calls = collectives(history, rank, comm);
+    return !calls.empty() && calls.size() <= *finding.call && calls.back() == &all.back();
+  });
+}
+
 // Classes that are right as well by the contract's definitions, seen from what is recorded; docs/schedules.md
 // has the table.
-bool is_right_as_well(const Job& job, const Fault& fault, const Finding& finding, bool nothing_behind) {
+bool is_right_as_well(const Job& job, const Fault& fault, const Finding& finding, bool nothing_behind,
+                      bool suspects_stand) {
   const Recorded& r = job.recorded;
   const std::string& told = finding.type;
   bool of_pair = finding.comm && finding.comm->find("->") != finding.comm->npos;
-  bool leaves_calls = fault.type != "rank-dead" && fault.type != "host-stall" && fault.type != "rank-frozen" &&
-                      fault.type != "straggler" && fault.type != "site-mismatch";
+  bool leaves_calls = fault.type != "rank-dead" && fault.type != "host-stall" &&
+                      fault.type != "rank-frozen" && fault.type != "straggler" &&
+                      fault.type != "site-mismatch";
   // Sends and receives are numbered by pair: where one is left out, the next ones meet.
   if (of_pair && leaves_calls && (told == "p2p-unmatched" || told == "argument-mismatch")) return true;
   // Ranks do wait for each other across communicators, whatever led to it.
@@ -154,9 +174,11 @@ bool is_right_as_well(const Job& job, const Fault& fault, const Finding& finding
   if (fault.type == "uneven-steps" && told == "early-return" && !r.modules) return true;
   bool leaves_loop = fault.type == "uneven-steps" || fault.how == "break";
   if (leaves_loop && told == "repeat-count-differs" && !r.steps) return true;
-  // A call from a line that nobody called from, with nothing behind it: behind the loop, or behind a condition.
+  // A call from a line that nobody called from, with nothing behind it: behind the loop, or behind a
+  // condition.
   bool own_call = fault.how == "log added" || fault.how == "save added";
-  bool lines_say_no_more = nothing_behind && !(fault.how == "save added" && r.phases);
+  bool lines_say_no_more =
+      (nothing_behind || (suspects_stand && !r.steps)) && !(fault.how == "save added" && r.phases);
   if (leaves_loop && told == "rank-conditional-call" && lines_say_no_more && !r.modules) return true;
   if (own_call && told == "early-return" && lines_say_no_more) return true;
   // Equal layers called from one line are rounds.
@@ -164,9 +186,10 @@ bool is_right_as_well(const Job& job, const Fault& fault, const Finding& finding
 }
 
 bool parts_purposes(const std::string& type) {
-  static const std::set<std::string> types = {"argument-mismatch", "order-differs",         "module-skipped",
-                                              "backward-skipped",  "uneven-steps",          "early-return",
-                                              "rank-conditional-call", "repeat-count-differs", "site-mismatch"};
+  static const std::set<std::string> types = {
+      "argument-mismatch",     "order-differs",        "module-skipped",
+      "backward-skipped",      "uneven-steps",         "early-return",
+      "rank-conditional-call", "repeat-count-differs", "site-mismatch"};
   return types.count(type) > 0;
 }
 
@@ -186,9 +209,12 @@ Verdict judge(const Job& job, const History& history, const Fault& fault, const 
   verdict.told = finding->type;
   verdict.class_right = std::count(fault.allowed.begin(), fault.allowed.end(), finding->type) > 0;
   bool no_more = nothing_behind(job, history, watched, fault, *finding);
-  verdict.class_right = verdict.class_right || is_right_as_well(job, fault, *finding, no_more);
+  verdict.class_right =
+      verdict.class_right ||
+      is_right_as_well(job, fault, *finding, no_more, suspects_stand(job, history, watched, fault, *finding));
   bool no_purposes = !job.recorded.sites && !job.recorded.steps;
-  verdict.undecidable = parts_purposes(fault.type) && fault.type != "argument-mismatch" && no_purposes && no_more;
+  verdict.undecidable =
+      parts_purposes(fault.type) && fault.type != "argument-mismatch" && no_purposes && no_more;
   judge_suspects(fault, *finding, verdict);
   if (parts_purposes(fault.type)) judge_origin(job, history, watched, *finding, verdict);
   return verdict;

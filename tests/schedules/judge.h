@@ -10,7 +10,7 @@
 namespace dshang::schedules {
 
 struct Verdict {
-  std::string told;     // class of the first finding that stands; "nothing", "nothing to see"
+  std::string told;  // class of the first finding that stands; "nothing", "nothing to see"
   bool class_right = false;
   bool undecidable = false;  // nothing but the first differing call is recorded, and no purpose of it
   std::optional<bool> suspects_right;  // where a majority exists

@@ -22,8 +22,8 @@ struct Item {
   double queued;
   std::vector<std::size_t> calls;  // of its rank
   double seconds = 0;
-  int other = -1;                  // kWait: stream
-  std::size_t other_items = 0;     // kWait: so many of its items
+  int other = -1;               // kWait: stream
+  std::size_t other_items = 0;  // kWait: so many of its items
   double reached = kNever, end = kNever;
 };
 
@@ -39,7 +39,8 @@ struct Party {
 
 class Machine {
  public:
-  Machine(const Job& job, const std::vector<Mishap>& mishaps, Rng& rng) : job_(job), mishaps_(mishaps), rng_(rng) {
+  Machine(const Job& job, const std::vector<Mishap>& mishaps, Rng& rng)
+      : job_(job), mishaps_(mishaps), rng_(rng) {
     hosts_.resize(static_cast<std::size_t>(job.world));
     history_.ranks.resize(hosts_.size());
     for (int r = 0; r < job.world; ++r) {
@@ -103,8 +104,8 @@ class Machine {
   Rng& rng_;
   std::vector<Host> hosts_;
   History history_;
-  std::map<std::pair<int, std::uint64_t>, std::vector<Party>> collectives_;             // comm, number
-  std::map<std::tuple<int, int, int, std::uint64_t>, std::vector<Party>> messages_;     // comm, from, to, number
+  std::map<std::pair<int, std::uint64_t>, std::vector<Party>> collectives_;          // comm, number
+  std::map<std::tuple<int, int, int, std::uint64_t>, std::vector<Party>> messages_;  // comm, from, to, number
 };
 
 bool Machine::meet_mishap(int r) {
@@ -200,7 +201,8 @@ void Machine::visit(int r, const Instruction& one) {
   }
   if (one.kind == Kind::kPhasePush) h.phases.push_back(one.name);
   if (one.kind == Kind::kEnter) h.modules.push_back(one.name);
-  times(r).visits.push_back({&one, h.clock, times(r).calls.size(), h.step, h.phases.empty() ? -1 : h.phases.back(),
+  times(r).visits.push_back({&one, h.clock, times(r).calls.size(), h.step,
+                             h.phases.empty() ? -1 : h.phases.back(),
                              h.modules.empty() ? -1 : h.modules.back()});
   if (one.kind == Kind::kPhasePop && !h.phases.empty()) h.phases.pop_back();
   if (one.kind == Kind::kExit && !h.modules.empty()) h.modules.pop_back();
@@ -228,9 +230,15 @@ bool Machine::call(int r, const Instruction& one) {
   RankTimes& t = times(r);
   if (!h.queued_now) {
     int way = direction(one.op);
-    CallTimes c{&one, ++h.numbers[{one.comm, way, way ? one.peer : 0}], t.visits.size(), h.step,
-                h.phases.empty() ? -1 : h.phases.back(), h.modules.empty() ? -1 : h.modules.back(),
-                h.depth ? h.groups : 0, h.clock, h.depth ? kNever : h.clock};
+    CallTimes c{&one,
+                ++h.numbers[{one.comm, way, way ? one.peer : 0}],
+                t.visits.size(),
+                h.step,
+                h.phases.empty() ? -1 : h.phases.back(),
+                h.modules.empty() ? -1 : h.modules.back(),
+                h.depth ? h.groups : 0,
+                h.clock,
+                h.depth ? kNever : h.clock};
     std::size_t index = t.calls.size();
     if (h.depth) {
       c.returned = h.clock + kOverhead / 4;
@@ -365,18 +373,17 @@ bool Machine::is_complete(int r, std::size_t index, double* end) {
   const Instruction& one = *mine.instruction;
   const std::vector<int>& ranks = job_.comms[static_cast<std::size_t>(one.comm)].ranks;
   const Mishap* m = mishap(r);
-  bool left = m && m->kind == Mishap::Kind::kGpuLeft && times(r).mishap != kNever &&
-              mine.enter >= times(r).mishap;
+  bool left =
+      m && m->kind == Mishap::Kind::kGpuLeft && times(r).mishap != kNever && mine.enter >= times(r).mishap;
   int way = direction(one.op);
   if (way && one.op == Op::kSend && bytes_of(one) <= job_.eager_bytes) {
     *end = mine.reached + kTransfer;
     return true;
   }
   int me = static_cast<int>(job_.position(one.comm, r));
-  const std::vector<Party>& parties =
-      way == 0   ? collectives_[{one.comm, mine.number}]
-      : way == 1 ? messages_[{one.comm, me, one.peer, mine.number}]
-                 : messages_[{one.comm, one.peer, me, mine.number}];
+  const std::vector<Party>& parties = way == 0   ? collectives_[{one.comm, mine.number}]
+                                      : way == 1 ? messages_[{one.comm, me, one.peer, mine.number}]
+                                                 : messages_[{one.comm, one.peer, me, mine.number}];
   if (parties.size() < (way ? 2 : ranks.size())) return false;
   const Instruction& first = *times(parties[0].rank).calls[parties[0].call].instruction;
   bool agree = true;

@@ -20,22 +20,22 @@ inline constexpr double kNever = std::numeric_limits<double>::infinity();
 struct Mishap {
   enum class Kind { kNone, kDies, kStops, kBlocks, kWorks, kGpuStuck, kGpuLeft, kSlow };
   Kind kind = Kind::kNone;
-  std::size_t at = 0;     // instruction before which it happens
-  double time = kNever;   // kDies, kStops: when that is
-  int code = 0;           // kDies: the signal, negative: the exit status
-  double seconds = 0;     // kSlow: so much longer, each step
+  std::size_t at = 0;    // instruction before which it happens
+  double time = kNever;  // kDies, kStops: when that is
+  int code = 0;          // kDies: the signal, negative: the exit status
+  double seconds = 0;    // kSlow: so much longer, each step
 };
 
 struct CallTimes {
   const Instruction* instruction;
-  std::uint64_t number;      // on its communicator, or of its pair and direction
+  std::uint64_t number;  // on its communicator, or of its pair and direction
   std::uint64_t visits_before;
   std::int64_t step;
-  int phase, module;         // names, -1 = none
-  std::uint32_t group;       // ordinal, 0 = none
-  double enter, closing;  // closing: when the end of its group was called
+  int phase, module;                          // names, -1 = none
+  std::uint32_t group;                        // ordinal, 0 = none
+  double enter, closing;                      // closing: when the end of its group was called
   double returned = kNever, issued = kNever;  // issued: when that returned
-  double reached = kNever, done = kNever;            // by the GPU
+  double reached = kNever, done = kNever;     // by the GPU
 };
 
 struct VisitTimes {

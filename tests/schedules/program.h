@@ -41,7 +41,16 @@ class Rng {
   std::uint64_t state_;
 };
 
-enum class Op : std::uint8_t { kAllGather, kAllReduce, kReduceScatter, kBroadcast, kReduce, kAllToAll, kSend, kRecv };
+enum class Op : std::uint8_t {
+  kAllGather,
+  kAllReduce,
+  kReduceScatter,
+  kBroadcast,
+  kReduce,
+  kAllToAll,
+  kSend,
+  kRecv
+};
 const char* text_of(Op op);
 
 enum class Kind : std::uint8_t {
@@ -61,7 +70,7 @@ enum class Kind : std::uint8_t {
   kTeardown,
   kBegin,  // of a region of the program; does nothing
   kEnd,
-  kQuit,   // the process ends with status 0
+  kQuit,  // the process ends with status 0
 };
 
 // What a stretch of the program is for: where mistakes are put.
@@ -70,15 +79,15 @@ enum class Region : std::uint8_t {
   kStep,
   kForward,
   kBackward,
-  kModule,      // one module's part of a forward or backward pass
-  kRound,       // one of several equal rounds: decode cycle, chunk, micro-batch
+  kModule,  // one module's part of a forward or backward pass
+  kRound,   // one of several equal rounds: decode cycle, chunk, micro-batch
   kSave,
   kEval,
   kLog,
   kOptimizer,
   kCollection,  // a collection that is walked through: its items are kItem
   kItem,
-  kLoop,        // the training loop
+  kLoop,  // the training loop
 };
 
 struct Instruction {
@@ -88,13 +97,13 @@ struct Instruction {
   flight::DType dtype = flight::DType::kNone;
   flight::ReduceOp reduce_op = flight::ReduceOp::kNone;
   std::uint8_t thread = 0;
-  int tag = 0;     // of a region: equal on all ranks, and for a module the same in forward and backward
+  int tag = 0;  // of a region: equal on all ranks, and for a module the same in forward and backward
   int comm = -1;
-  int root = -1;   // position in the communicator
-  int peer = -1;   // position in the communicator
+  int root = -1;  // position in the communicator
+  int peer = -1;  // position in the communicator
   int stream = 0, other = 0;
-  int site = -1;   // into Job::sites
-  int name = -1;   // into Job::names: phase or module
+  int site = -1;  // into Job::sites
+  int name = -1;  // into Job::names: phase or module
   std::uint64_t count = 0;
   std::int64_t step = 0;
   double seconds = 0;
@@ -134,11 +143,11 @@ struct Job {
   Hosts hosts = Hosts::kInside;
   Recorded recorded;
   double stall_after = 30;
-  int queue = 64;                  // calls that a stream takes before its host has to wait
-  std::uint64_t ring = 16384;      // records of calls that are kept
-  std::uint64_t eager_bytes = 0;   // a send of at most so many bytes completes without its receive
-  bool counts_may_pass = false;    // a call with differing counts completes all the same
-  std::uint64_t purposes = 0;      // given out so far
+  int queue = 64;                 // calls that a stream takes before its host has to wait
+  std::uint64_t ring = 16384;     // records of calls that are kept
+  std::uint64_t eager_bytes = 0;  // a send of at most so many bytes completes without its receive
+  bool counts_may_pass = false;   // a call with differing counts completes all the same
+  std::uint64_t purposes = 0;     // given out so far
   int tags = 0;
 
   std::size_t position(int comm, int rank) const;  // ranks.size() = no member

@@ -64,7 +64,8 @@ Recorder::Recorder(const Job& job, const History& history, const std::vector<Mis
   dshang::job::Names& names = recorded_.names;
   for (const Site& site : job.sites) {
     std::vector<dshang::job::FrameName> frames;
-    for (const Frame& frame : site) frames.push_back({names.name(frame.file), names.name(frame.function), frame.line});
+    for (const Frame& frame : site)
+      frames.push_back({names.name(frame.file), names.name(frame.function), frame.line});
     sites_.push_back(job.recorded.sites ? names.site(std::move(frames), false) : 0);
   }
   for (const std::string& name : job.names) names_.push_back(names.name(name));
@@ -113,7 +114,8 @@ void Recorder::begin(std::size_t r) {
     cursor.seen_done.push_back(std::max(done, started == kNever ? 0 : started));
   }
   const Mishap* mishap = mishaps_.empty() ? nullptr : &mishaps_[r];
-  bool dies = mishap && mishap->kind == Mishap::Kind::kDies, stops = mishap && mishap->kind == Mishap::Kind::kStops;
+  bool dies = mishap && mishap->kind == Mishap::Kind::kDies,
+       stops = mishap && mishap->kind == Mishap::Kind::kStops;
   if (dies || stops) cursor.host_ends = cursor.poller_ends = times.mishap;
   cursor.ended = dies ? times.mishap : times.ended;
   dshang::job::Death& death = cursor.death;
@@ -192,7 +194,8 @@ void Recorder::refresh(std::size_t r, std::size_t index, double now) {
     if (job_.recorded.marks) call.flags |= flight::kCallMarked;
   }
   // A start mark is placed before NCCL is asked.
-  if (job_.recorded.start_marks && by_now(from.closing, cursor.host_ends)) call.flags |= flight::kCallStartMarked;
+  if (job_.recorded.start_marks && by_now(from.closing, cursor.host_ends))
+    call.flags |= flight::kCallStartMarked;
   if (by_now(cursor.seen_started[index], cursor.poller_ends)) {
     call.flags |= flight::kCallStarted;
     call.started_ns = ns(cursor.seen_started[index]);
@@ -212,7 +215,8 @@ void Recorder::threads(std::size_t r, double now) {
   double until = std::min(now, cursor.host_ends);
   for (; cursor.depth < times.groups.size() && times.groups[cursor.depth].time <= until; ++cursor.depth) {
     const GroupDepth& depth = times.groups[cursor.depth];
-    records.threads[static_cast<std::size_t>(depth.thread)].group_depth = static_cast<std::uint32_t>(depth.depth);
+    records.threads[static_cast<std::size_t>(depth.thread)].group_depth =
+        static_cast<std::uint32_t>(depth.depth);
   }
   for (dshang::job::Thread& thread : records.threads) thread.inside = 0, thread.inside_since_ns = 0;
   while (cursor.inside < times.inside.size() && times.inside[cursor.inside].end <= until) ++cursor.inside;
@@ -245,7 +249,8 @@ void Recorder::look(double now) {
       bool more_visits = cursor.visit < times.visits.size() && times.visits[cursor.visit].time <= until;
       if (!more_calls && !more_visits) break;
       // In the order in which they were made.
-      bool visit_first = more_visits && (!more_calls || times.visits[cursor.visit].calls_before <= cursor.call);
+      bool visit_first =
+          more_visits && (!more_calls || times.visits[cursor.visit].calls_before <= cursor.call);
       if (visit_first) {
         const VisitTimes& visit = times.visits[cursor.visit++];
         if (is_recorded(job_.recorded, visit.instruction->kind)) add_visit(r, visit);

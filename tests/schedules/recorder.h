@@ -27,10 +27,10 @@ class Recorder {
  private:
   struct Cursor {
     std::size_t call = 0, visit = 0, depth = 0, inside = 0;
-    std::vector<std::uint64_t> open;            // numbers in the ring of calls that may still change
+    std::vector<std::uint64_t> open;              // numbers in the ring of calls that may still change
     std::vector<double> seen_started, seen_done;  // by call: when the poller sees it
     double host_ends = kNever, poller_ends = kNever;
-    double ended = kNever;                      // the process
+    double ended = kNever;  // the process
     dshang::job::Death death;
   };
   void begin(std::size_t rank);

@@ -43,13 +43,14 @@ void add(Totals& totals, const Result& one) {
 
 void print_row(std::ostream& out, const std::string& name, const Totals& t) {
   out << "| " << name << " | " << share_text(t.classes) << " | " << share_text(t.suspects) << " | "
-      << share_text(t.origins) << " | " << t.missed << " | " << t.nothing_to_see << " | " << t.undecidable << " | " << t.wrong_in_tie << " | "
-      << t.agreed_too_far << " |\n";
+      << share_text(t.origins) << " | " << t.missed << " | " << t.nothing_to_see << " | " << t.undecidable
+      << " | " << t.wrong_in_tie << " | " << t.agreed_too_far << " |\n";
 }
 
 void print_head(std::ostream& out, const std::string& name) {
   out << "\n| " << name
-      << " | class right | suspects right | origin right | missed | nothing to see | class cannot be told | healthy rank named in a tie | "
+      << " | class right | suspects right | origin right | missed | nothing to see | class cannot be told | "
+         "healthy rank named in a tie | "
          "`agreed_until` too far |\n|---|---|---|---|---|---|---|---|---|\n";
 }
 
@@ -59,8 +60,9 @@ std::string line_of(const Result& r) {
   std::ostringstream out;
   auto field = [&](const std::string& text) { out << text << '\t'; };
   field(r.shape), field(r.hosts), field(r.type), field(r.how), field(r.told), field(r.otherwise);
-  out << r.healthy << ' ' << r.seed << ' ' << r.sites << ' ' << r.modules << ' ' << r.steps << ' ' << r.marks << ' '
-      << r.right << ' ' << r.suspects << ' ' << r.origin << ' ' << r.wrong_in_tie << ' ' << r.agreed_too_far << ' ' << r.undecidable;
+  out << r.healthy << ' ' << r.seed << ' ' << r.sites << ' ' << r.modules << ' ' << r.steps << ' ' << r.marks
+      << ' ' << r.right << ' ' << r.suspects << ' ' << r.origin << ' ' << r.wrong_in_tie << ' '
+      << r.agreed_too_far << ' ' << r.undecidable;
   return out.str();
 }
 
@@ -69,8 +71,8 @@ bool read_line(const std::string& line, Result& r) {
   for (std::string* field : {&r.shape, &r.hosts, &r.type, &r.how, &r.told, &r.otherwise}) {
     if (!std::getline(in, *field, '\t')) return false;
   }
-  in >> r.healthy >> r.seed >> r.sites >> r.modules >> r.steps >> r.marks >> r.right >> r.suspects >> r.origin >>
-      r.wrong_in_tie >> r.agreed_too_far >> r.undecidable;
+  in >> r.healthy >> r.seed >> r.sites >> r.modules >> r.steps >> r.marks >> r.right >> r.suspects >>
+      r.origin >> r.wrong_in_tie >> r.agreed_too_far >> r.undecidable;
   return static_cast<bool>(in);
 }
 
@@ -91,7 +93,8 @@ Totals print_tables(std::ostream& out, const std::vector<Result>& results) {
   if (totals.healthy) {
     out << totals.healthy << " healthy jobs, findings in " << totals.false_alarms << "\n";
     for (const Result& one : results) {
-      if (one.healthy && one.told != "nothing") out << "  seed " << one.seed << " (" << one.shape << "): " << one.told << "\n";
+      if (one.healthy && one.told != "nothing")
+        out << "  seed " << one.seed << " (" << one.shape << "): " << one.told << "\n";
     }
   }
   if (!totals.classes.all && !totals.nothing_to_see) return totals;

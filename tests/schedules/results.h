@@ -28,7 +28,8 @@ struct Share {
 };
 
 struct Totals {
-  int healthy = 0, false_alarms = 0, missed = 0, nothing_to_see = 0, undecidable = 0, agreed_too_far = 0, wrong_in_tie = 0;
+  int healthy = 0, false_alarms = 0, missed = 0, nothing_to_see = 0, undecidable = 0, agreed_too_far = 0,
+      wrong_in_tie = 0;
   Share classes, suspects, origins;
 };
 

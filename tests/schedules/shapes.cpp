@@ -48,7 +48,9 @@ class Writer {
   void metrics();
   void bare_step();
   std::vector<std::size_t> order(std::size_t n);
-  bool shards() const { return shape_ == Shape::kZero3 || shape_ == Shape::kGeneration || shape_ == Shape::kHybrid; }
+  bool shards() const {
+    return shape_ == Shape::kZero3 || shape_ == Shape::kGeneration || shape_ == Shape::kHybrid;
+  }
   void gather(std::uint64_t count) { b_.collective(shard_, {Op::kAllGather, count, DType::kBF16}); }
 
   Builder b_;
@@ -60,8 +62,8 @@ class Writer {
   std::vector<std::vector<int>> stages_;  // ranks by stage
   int steps_ = 6, micro_ = 1, log_every_ = 0, save_every_ = 0, eval_every_ = 0, rounds_ = 0, metrics_ = 0;
   double compute_ = 0.01, idle_ = 0.001;
-  bool shuffles_ = false, recompute_ = false, grouped_messages_ = true, all_to_all_ = false, one_f_one_b_ = false,
-       waits_late_ = true, clips_ = true, broadcasts_ = false, barrier_first_ = false;
+  bool shuffles_ = false, recompute_ = false, grouped_messages_ = true, all_to_all_ = false,
+       one_f_one_b_ = false, waits_late_ = true, clips_ = true, broadcasts_ = false, barrier_first_ = false;
 };
 
 void Writer::choose() {
@@ -130,7 +132,9 @@ void Writer::choose_groups() {
     case Shape::kPipeline: {
       int stages = n % 2 == 0 && n > 2 && rng_.chance(0.5) ? n / 2 : n;
       if (n >= 8 && rng_.chance(0.5)) stages = 4;
-      pipe_ = n / stages > 1 ? b_.split(strided(n / stages)) : rng_.chance(0.5) ? b_.split(blocks(n)) : world_;
+      pipe_ = n / stages > 1     ? b_.split(strided(n / stages))
+              : rng_.chance(0.5) ? b_.split(blocks(n))
+                                 : world_;
       stages_ = blocks(n / stages);
       replicas_ = n / stages > 1 ? b_.split(stages_) : CommOfRank(static_cast<std::size_t>(n), -1);
       break;
@@ -153,7 +157,8 @@ void Writer::write() {
     if (barrier_first_) b_.collective(world_, {Op::kAllReduce, 1, DType::kF32});
     b_.at(12);
     for (int i = rng_.below(3); i > 0; --i) {
-      b_.rooted(world_, {Op::kBroadcast, static_cast<std::uint64_t>(512 * i), DType::kF32, ReduceOp::kNone}, 14);
+      b_.rooted(world_, {Op::kBroadcast, static_cast<std::uint64_t>(512 * i), DType::kF32, ReduceOp::kNone},
+                14);
     }
     b_.region(Region::kLoop, [&] {
       for (int step = 0; step < steps_; ++step) {
@@ -259,7 +264,8 @@ void Writer::layer_backward(const Layer& layer) {
   if (!experts_.empty()) experts(experts_, "backward");
   if (!shards()) return;
   b_.collective(shard_, {Op::kReduceScatter, layer.weights, DType::kBF16, ReduceOp::kAvg, 0, !waits_late_});
-  if (!replicas_.empty()) b_.collective(replicas_, {Op::kAllReduce, layer.weights / 2, DType::kBF16, ReduceOp::kSum});
+  if (!replicas_.empty())
+    b_.collective(replicas_, {Op::kAllReduce, layer.weights / 2, DType::kBF16, ReduceOp::kSum});
 }
 
 // Gradients of replicated weights.
@@ -268,7 +274,8 @@ void Writer::buckets() {
   b_.region(Region::kCollection, [&] {
     for (std::size_t i : order(layers_.size())) {
       b_.region(Region::kItem, [&] {
-        b_.collective(comm, {Op::kAllReduce, 3 * layers_[i].weights + 7, DType::kF32, ReduceOp::kSum, 0, !waits_late_});
+        b_.collective(
+            comm, {Op::kAllReduce, 3 * layers_[i].weights + 7, DType::kF32, ReduceOp::kSum, 0, !waits_late_});
       });
     }
   });
@@ -355,7 +362,8 @@ void Writer::pipeline_step() {
       // One forward, one backward: neighbours exchange both in one group.
       int ahead = std::min(micros, stages - stage - 1), steady = micros - ahead;
       for (int i = 0; i < ahead; ++i) one_forward();
-      if (steady > 0) part(Region::kForward, "forward", [&] { alone([&] { receive_forward(grouped_messages_); }); });
+      if (steady > 0)
+        part(Region::kForward, "forward", [&] { alone([&] { receive_forward(grouped_messages_); }); });
       for (int i = 0; i < steady; ++i) {
         part(Region::kForward, "forward", [&] {
           b_.kernel(compute_);
@@ -475,7 +483,8 @@ void Writer::bare_step() {
         b_.collective(world_, {Op::kAllGather, layer.weights, DType::kF16});
         break;
       case 1:
-        b_.rooted(world_, {Op::kBroadcast, layer.weights, DType::kF32, ReduceOp::kNone, job_.world - 1}, layer.line + 1);
+        b_.rooted(world_, {Op::kBroadcast, layer.weights, DType::kF32, ReduceOp::kNone, job_.world - 1},
+                  layer.line + 1);
         break;
       case 2:
         b_.rooted(world_, {Op::kReduce, layer.weights, DType::kF32}, layer.line + 1);
@@ -518,10 +527,9 @@ Job make_job(std::uint64_t seed, bool is_long) {
   if (!is_long && rng.chance(0.2)) {
     std::size_t longest = 0;
     for (const Program& program : job.programs) {
-      longest = std::max(longest, static_cast<std::size_t>(
-                                      std::count_if(program.begin(), program.end(), [](const Instruction& one) {
-                                        return one.kind == Kind::kCall;
-                                      })));
+      longest = std::max(longest, static_cast<std::size_t>(std::count_if(
+                                      program.begin(), program.end(),
+                                      [](const Instruction& one) { return one.kind == Kind::kCall; })));
     }
     job.ring = std::max<std::uint64_t>(64, longest * 2 / 3);
   }

@@ -9,8 +9,8 @@
 namespace dshang::schedules {
 namespace {
 
-constexpr double kPoll = 0.05;            // seconds between two looks, about
-constexpr double kPollStill = 0.25;       // while nothing happens any more: the same looks, fewer of them
+constexpr double kPoll = 0.05;       // seconds between two looks, about
+constexpr double kPollStill = 0.25;  // while nothing happens any more: the same looks, fewer of them
 constexpr double kSampleElse = 5, kSampleSuspicious = 1, kStacksEvery = 5;
 
 class Monitor {
@@ -68,20 +68,23 @@ double last_event(const History& history) {
     auto add = [&](double time) {
       if (time != kNever) last = std::max(last, time);
     };
-    for (const CallTimes& call : rank.calls) add(call.enter), add(call.returned), add(call.done), add(call.reached);
+    for (const CallTimes& call : rank.calls)
+      add(call.enter), add(call.returned), add(call.done), add(call.reached);
     add(rank.ended), add(rank.mishap), add(rank.last);
   }
   return last;
 }
 
-Watched watch(const Job& job, const History& history, const std::vector<Mishap>& mishaps, Recorder& recorder, Rng& rng) {
+Watched watch(const Job& job, const History& history, const std::vector<Mishap>& mishaps, Recorder& recorder,
+              Rng& rng) {
   Watched watched;
   Monitor monitor(recorder, watched);
   double last = last_event(history);
   double step = 3 * std::max(job.stall_after, 1.0);
   double until = last + step;
   double now = 0.25;
-  for (; now < until && !recorder.everybody_has_ended(now); now += (now < last + 4 ? kPoll : kPollStill) * rng.real(0.7, 1.3)) {
+  for (; now < until && !recorder.everybody_has_ended(now);
+       now += (now < last + 4 ? kPoll : kPollStill) * rng.real(0.7, 1.3)) {
     monitor.look(now);
   }
   monitor.look(now);
@@ -92,7 +95,8 @@ Watched watch(const Job& job, const History& history, const std::vector<Mishap>&
   watched.comm_names.resize(job.comms.size());
   for (const dshang::job::CommView& comm : view.comms) watched.comm_names[comm.id - 1000] = comm.name;
   for (const dshang::job::RankView& rank : view.ranks) {
-    bool struck = !mishaps.empty() && mishaps[static_cast<std::size_t>(rank.rank)].kind != Mishap::Kind::kNone;
+    bool struck =
+        !mishaps.empty() && mishaps[static_cast<std::size_t>(rank.rank)].kind != Mishap::Kind::kNone;
     if (struck) continue;  // it is waited for
     const auto& calls = rank.records().calls;
     for (std::uint64_t n = calls.first(); n < calls.end(); ++n)

@@ -16,17 +16,18 @@ struct Said {
 };
 
 struct Watched {
-  dshang::job::Report report;     // the last one
-  std::vector<Said> said;         // each finding when it was new
-  bool hangs = false;             // somebody does not end
-  bool shown = false;             // what is recorded shows somebody waiting at the end
-  double until = 0;               // seconds
+  dshang::job::Report report;           // the last one
+  std::vector<Said> said;               // each finding when it was new
+  bool hangs = false;                   // somebody does not end
+  bool shown = false;                   // what is recorded shows somebody waiting at the end
+  double until = 0;                     // seconds
   std::vector<std::string> comm_names;  // by Job::comms, as reports name them
   std::size_t analyses = 0;
 };
 
 // `recorder` holds the last records afterwards.
-Watched watch(const Job& job, const History& history, const std::vector<Mishap>& mishaps, Recorder& recorder, Rng& rng);
+Watched watch(const Job& job, const History& history, const std::vector<Mishap>& mishaps, Recorder& recorder,
+              Rng& rng);
 
 // When the last thing happened; kNever times aside.
 double last_event(const History& history);
