@@ -61,7 +61,7 @@ def test_models_of_different_structure(tmp_path, launch):
     with Job(launch("unequal_models", "--mistake"), tmp_path, DSHANG_STALL_AFTER="10") as job:
         job.wait_for("hang", PATIENCE, lambda: job.report() and job.report()["verdict"] == "hang")
         report = job.wait_for("cause", 10, lambda: warning(job, "parameters-differ") and job.report())
-        first, second = report["findings"][:2]
+        first, second = [f for f in report["findings"] if f["resolved"] is None][:2]      # one rank may have come late
         kind = [first[key] for key in ("class", "severity", "certainty")]
         assert kind == ["parameters-differ", "error", "proven"], first
         what = r"head\.weight is \[10,32\] float32 on ranks? 0.* and \[9,32\] float32 on rank 1"
