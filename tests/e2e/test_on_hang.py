@@ -51,7 +51,7 @@ def test_deepspeed_ends_by_torchs_own_error(tmp_path):
 def test_torchrun_starts_a_healthy_attempt_again(tmp_path):
     command = ["torchrun", "--master_port", PORT, "--nproc_per_node", str(RANKS), "--max-restarts", "1",
                os.path.join(PROGRAMS, "restarts.py")]
-    with fail(command, tmp_path, TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="250") as job:
+    with fail(command, tmp_path, SCENARIO_DIR=str(tmp_path), TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="250") as job:
         assert job.end() == 0, job.log()[-6000:]
         time.sleep(2.5)
         through = job.lines(r"^rank \d+ is through in attempt (\d)$")
