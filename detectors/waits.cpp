@@ -41,13 +41,19 @@ const Member* member_at(const CommView& comm, std::int32_t position) {
 }  // namespace
 
 WaitGraph::WaitGraph(const JobView& view, Hosts hosts)
-    : view_(view), heads_of_(view.ranks.size()), places_(view.ranks.size()), p2p_(view.ranks.size()) {
+    : view_(view),
+      heads_of_(view.ranks.size()),
+      callers_(view.ranks.size()),
+      free_callers_(view.ranks.size()),
+      places_(view.ranks.size()),
+      p2p_(view.ranks.size()) {
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     collect(r);
     if (hosts != Hosts::kInNccl) join_streams(r);
     const RankView& rank = view.ranks[r];
     bool quiet =
         hosts == Hosts::kQuiet && lasted(view, rank, newest_record(view, rank)) >= view.stall_after();
+    if (!quiet) look_for_free_callers(r);
     std::optional<GpuWait> wait = hosts == Hosts::kInNccl ? std::nullopt : gpu_wait_of(view, rank);
     bool in_cuda = wait && lasted(view, rank, wait->since_ns) >= needed_seconds(*wait);
     waits_on_host_.push_back((quiet || in_cuda) && !job::creating_since(rank));
@@ -101,6 +107,34 @@ void WaitGraph::join_streams(std::size_t r) {
   }
 }
 
+// Threads that are inside no wait and no call, and made one of the last calls of a communicator.  Those of a
+// backward pass do not count: PyTorch's own thread makes them for the one that waits.
+void WaitGraph::look_for_free_callers(std::size_t r) {
+  constexpr unsigned kLastCalls = 8;
+  const RankView& rank = view_.ranks[r];
+  const auto& calls = rank.records().calls;
+  const auto& threads = rank.records().threads;
+  std::set<std::uint32_t> held;
+  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
+    if (!calls.at(n).torn && !(calls.at(n).flags & flight::kCallReturned)) held.insert(calls.at(n).thread);
+  }
+  std::map<std::uint32_t, unsigned> seen;  // by communicator
+  for (std::uint64_t n = calls.end(); n-- > calls.first();) {
+    const Call& call = calls.at(n);
+    if (call.torn || call.thread >= threads.size() || seen[call.comm]++ >= kLastCalls) continue;
+    callers_[r].insert(call.comm);
+    bool waits = threads[call.thread].inside || held.count(call.thread);
+    if (!waits && !job::is_backward_phase(view_.names().text(call.phase))) free_callers_[r].insert(call.comm);
+  }
+}
+
+// Who calls on a communicator that has not been used is not known: any thread that is free.
+bool WaitGraph::may_come(const Member& member) const {
+  const std::set<std::uint32_t>& free = free_callers_[member.process];
+  return callers_[member.process].count(member.comm_index) ? free.count(member.comm_index) > 0
+                                                           : !free.empty();
+}
+
 void WaitGraph::connect(Head& head, const Call& call) {
   const RankView& rank = view_.ranks[head.rank];
   std::uint32_t traits = view_.op_traits(rank, call);
@@ -126,7 +160,10 @@ void WaitGraph::connect(Head& head, const Call& call) {
 
 void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& member, const Call& call,
                            const Member& other, const Call* others_call) {
-  Edge edge{{&comm, &member, &call, &other, nullptr, false, false}, other.process, std::nullopt};
+  Edge edge{{&comm, &member, &call, &other, nullptr, false, false},
+            other.process,
+            std::nullopt,
+            !others_call && may_come(other)};
   if (others_call) {
     edge.wait.group_open = job::is_held_back(*others_call);
     auto place = places_[other.process].find(others_call);
@@ -141,7 +178,8 @@ void WaitGraph::connect_to(Head& head, const CommView& comm, const Member& membe
 }
 
 bool WaitGraph::holds(const Edge& edge) const {
-  return edge.head ? heads_[*edge.head].blocked : static_cast<bool>(stuck_host_[edge.rank]);
+  if (edge.head) return heads_[*edge.head].blocked;
+  return !edge.may_come && stuck_host_[edge.rank];
 }
 
 // A host inside a call waits for that; else it may wait for any of its calls.

@@ -9,12 +9,16 @@
 // Judged graphs (all but Hosts::kInNccl) also take a call that its stream has not reached to be behind the
 // oldest outstanding call of its rank, on whatever stream: torch's streams wait for each other.
 //
+// Threads of one host stand for each other only where nothing says otherwise: a call that another thread has
+// made before on that communicator, one that waits for nothing recorded, may still come.
+//
 // A rank that has ended is stuck where it was so until its end.  Ranks that were not heard from, or are
 // creating a communicator, are never stuck here: other detectors speak of them.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -62,6 +66,7 @@ class WaitGraph {
     Wait wait;
     std::size_t rank;                 // of the other
     std::optional<std::size_t> head;  // behind this one; absent: its host has to come
+    bool may_come = false;            // from another thread of the host than the one that waits
   };
   struct Head {
     std::size_t rank;
@@ -78,6 +83,8 @@ class WaitGraph {
 
   void collect(std::size_t rank);
   void join_streams(std::size_t rank);
+  void look_for_free_callers(std::size_t rank);
+  bool may_come(const job::Member& member) const;
   void connect(Head& head, const job::Call& call);
   void connect_to(Head& head, const job::CommView& comm, const job::Member& member, const job::Call& call,
                   const job::Member& other, const job::Call* others_call);
@@ -91,6 +98,7 @@ class WaitGraph {
   std::vector<Head> heads_;
   std::vector<std::vector<std::size_t>> heads_of_;                        // by rank
   std::vector<bool> waits_on_host_, stuck_host_;                          // by rank
+  std::vector<std::set<std::uint32_t>> callers_, free_callers_;           // by rank: communicators
   std::vector<std::unordered_map<const job::Call*, Place>> places_;       // by rank
   std::vector<std::unordered_map<std::uint64_t, const job::Call*>> p2p_;  // by rank: key of p2p_key()
   std::vector<Wait> stuck_;

@@ -47,7 +47,8 @@ void* run(void*) {
   if (own < flight::kThreadEntries) writer.thread_entry(own).flags.fetch_or(flight::kThreadOwn);
   record_driver_version(writer);
   NotIntercepting not_intercepting(rank::now_ns());
-  bool armed = false;
+  // Before anything slow: what the program makes until then (its model) is not seen being made.
+  bool armed = rank::arm_python(writer);
   std::uint64_t next_period_ns = rank::now_ns() + kPeriod;
   for (;;) {
     int wait = link_to_monitor.advance(writer, rank::now_ns());
