@@ -20,12 +20,12 @@ class Engine:
         probe, engine = self.probe, module.DeepSpeedEngine
         self.type = engine
         self.late = _has_begun(engine)
-        replace, around, memory = probe.patches.replace, probe.phases.around, probe.memory
+        replace, around = probe.patches.replace, probe.phases.around
         replace(engine, "__init__", around("init", after=self._created))
         replace(engine, "__init__", self._around_init)
         replace(engine, "forward", around("forward", before=self._forward_begins, after=self._forward_done))
         replace(engine, "backward", around("backward", after=self._backward_done))
-        replace(engine, "step", around("optimizer", before=self._step_begins, after=memory.sample))
+        replace(engine, "step", around("optimizer", before=self._step_begins, after=self._step_done))
         for name in ("save_checkpoint", "save_16bit_model", "_zero3_consolidated_16bit_state_dict"):
             replace(engine, name, around("save"), optional=True)
         for name in ("load_checkpoint", "load_module_state_dict"):
@@ -38,8 +38,10 @@ class Engine:
 
         def init(engine, *args, **kwargs):
             model = kwargs.get("model", args[1] if len(args) > 1 else None)
-            guarded("parameters", self._note_model, model, kwargs.get("mpu"))
-            return original(engine, *args, **kwargs)
+            key = guarded("parameters", self._note_model, model, kwargs.get("mpu"))
+            original(engine, *args, **kwargs)
+            if key:
+                guarded("values", self._taken_over, engine, key)
         return init
 
     def _note_model(self, model, parallel):
@@ -48,7 +50,13 @@ class Engine:
             if parallel is not None or any(kind.__name__ == "PipelineModule" for kind in type(model).__mro__):
                 self.probe.native.note("model.parallel", "its parts differ by rank")
             if not self.late:                 # else nobody knows as which of its models the ranks should compare it
-                note_parameters(self.probe.native, model, self.made)
+                key = "parameters.%d" % self.made
+                note_parameters(self.probe.native, model, key)
+                return key
+        return None
+
+    def _taken_over(self, engine, key):
+        self.probe.values.taken_over(engine.module, key)
 
     def adopt(self, engine):
         """An engine that was made before the probe was armed is known from its first forward on."""
@@ -80,9 +88,14 @@ class Engine:
     def _backward_done(self, engine):
         self.probe.training.engine_backward(engine)
         self.probe.memory.sample()
+        self.probe.later.poll()
 
     def _step_begins(self, engine):
         self.probe.training.engine_steps(engine, self.known.get(engine, 1))
+
+    def _step_done(self, *_):
+        self.probe.memory.sample()
+        self.probe.later.poll()
 
     def _around_compile(self, original):
         def compile(engine, *args, **kwargs):

@@ -4,6 +4,7 @@ import weakref
 
 from dshang_probe import facts
 from dshang_probe.errors import user_place
+from dshang_probe.structure import note_parameters
 
 
 class Training:
@@ -16,6 +17,7 @@ class Training:
         self.seed_noted = False
         self.ddp = None               # DistributedDataParallel, once it is imported
         self.ddp_noted = weakref.WeakSet()
+        self.ddp_made = 0
 
     def watch_torch(self, torch):
         probe = self.probe
@@ -38,6 +40,7 @@ class Training:
     def _backward_done(self, *_):
         if not self.probe.phases.inside("backward"):      # else the engine's backward is about to end, too
             self.probe.memory.sample()
+            self.probe.later.poll()
 
     def engine_backward(self, engine):
         self.by_engine.add(engine)
@@ -59,13 +62,27 @@ class Training:
 
     def watch_ddp(self, module):
         """torch.nn.parallel.distributed"""
+        guarded = self.probe.patches.guarded
+
         def around_init(original):
             def init(model, *args, **kwargs):
+                key = guarded("parameters", self._note_model, kwargs.get("module", args[0] if args else None))
                 original(model, *args, **kwargs)
-                self.probe.patches.guarded("data-parallel ranks", self._note_ddp, model)
+                guarded("data-parallel ranks", self._note_ddp, model)
+                if key:
+                    guarded("values", self.probe.values.taken_over, model.module, key)
             return init
         self.ddp = module.DistributedDataParallel
         self.probe.patches.replace(self.ddp, "__init__", around_init)
+
+    def _note_model(self, model):
+        """torch itself compares the structure; here it gives values their names."""
+        if not self.probe.numerics or self.probe.engine.made or not hasattr(model, "named_parameters"):
+            return None
+        self.ddp_made += 1
+        key = "wrapped.%d" % self.ddp_made
+        note_parameters(self.probe.native, model, key)
+        return key
 
     def adopt(self, model):
         """A model that was wrapped before the probe was armed is known from its first forward on."""
@@ -113,6 +130,7 @@ class Training:
             if probe.steps.announced is None:     # a compiled model announces none
                 probe.patches.guarded("data loaders", probe.loader.step_begins, 0)
             probe.memory.sample()
+            probe.later.poll()
 
     def watch_distributed(self, module):
         """torch.distributed"""
@@ -131,6 +149,7 @@ class Training:
         def around_destroy(original):
             def destroy_process_group(group=None, *args, **kwargs):
                 if group is None:
+                    self.probe.later.poll()
                     guarded("teardown", native.teardown, 0)
                 return original(group, *args, **kwargs)
             return destroy_process_group
