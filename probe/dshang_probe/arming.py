@@ -8,16 +8,19 @@ from dshang_probe.engine import Engine
 from dshang_probe.errors import Errors
 from dshang_probe.fsdp import Fsdp
 from dshang_probe.imports import ImportWatch, is_loaded
+from dshang_probe.inputs import Inputs
 from dshang_probe.later import Later
 from dshang_probe.loader import Loader
 from dshang_probe.memory import Memory
 from dshang_probe.modules import Modules
 from dshang_probe.names import Names
+from dshang_probe.numbers import Numbers
 from dshang_probe.patches import Patches
 from dshang_probe.phases import Phases
 from dshang_probe.steps import Steps
 from dshang_probe.training import Training
 from dshang_probe.values import Values
+from dshang_probe.watch import Watch
 from dshang_probe.zero3 import Zero3, in_backward_of
 
 _PARAMETERS = "deepspeed.runtime.zero.partition_parameters"
@@ -44,6 +47,10 @@ class Probe:
         self.compiled = Compiled(self)
         self.later = Later(self)
         self.values = Values(self)
+        self.watch = Watch(self)
+        self.patches.on_undo(self.watch.stop, "inner")
+        self.numbers = Numbers(self)
+        self.inputs = Inputs(self)
         self.modules = Modules(self)
         self.training = Training(self)
         self.loader = Loader(self)
@@ -53,7 +60,8 @@ class Probe:
         self.steps.at_begin = [lambda step: self.later.poll(),
                                self._guarded("data loaders", self.loader.step_begins),
                                self._guarded("seeds", self.training.step_begins),
-                               self._guarded("values", self.values.step_begins)]
+                               self._guarded("values", self.values.step_begins),
+                               self._guarded("values of batches", lambda step: self.inputs.model_is_known())]
 
     def _guarded(self, name, function):
         return lambda step: self.patches.guarded(name, function, step)
@@ -106,6 +114,8 @@ class Arming:
                             ("torch.optim.optimizer", probe.training.watch_optimizers),
                             ("torch.nn.parallel.distributed", probe.training.watch_ddp),
                             ("torch.cuda.graphs", probe.later.watch_graphs),
+                            ("torch.nn.utils.clip_grad", probe.training.watch_clipping),
+                            ("torch.amp.grad_scaler", probe.training.watch_scaler),
                             ("torch.utils.data.dataloader", probe.loader.watch)):
             probe.imports.when_imported(name, watch)
         probe.training.watch_torch(torch)

@@ -6,6 +6,7 @@ import threading
 from collections import deque
 
 _MOST_OPEN = 256              # copies under way: a device that stands still
+_PLACE = 16                   # bytes of one number
 
 
 class Later:
@@ -13,6 +14,9 @@ class Later:
         self.probe = probe
         self.open = deque()           # (device, event, function), the oldest first
         self.spare = {}               # device: events
+        self.places = None            # pinned memory for single numbers
+        self.free = []                # offsets in it
+        self.views = {}               # (offset, type): the place as a tensor of that type
         self.captures = 0
         self.failed = False           # the device has failed: every question raises
         self.lock = threading.Lock()
@@ -45,6 +49,37 @@ class Later:
         cuda = self.probe.torch.cuda
         return not (self.failed or self.captures or len(self.open) >= _MOST_OPEN) and cuda.is_initialized() and \
             not cuda.is_current_stream_capturing()
+
+    def look(self, value, function):
+        """function(the number as a float): now where the host holds it, else at a later poll(), or not at all."""
+        torch = self.probe.torch
+        if isinstance(value, (int, float)):
+            function(float(value))
+        elif type(value) is torch.Tensor and value.numel() == 1 and not value.is_complex():
+            if value.device.type == "cpu":
+                function(float(value.detach()))
+            elif value.device.type == "cuda" and self.possible():
+                self._look(value.detach().reshape(()), function)
+
+    def _look(self, value, function):
+        if self.places is None:
+            torch = self.probe.torch
+            self.places = torch.empty(_PLACE * _MOST_OPEN, dtype=torch.uint8, device="cpu", pin_memory=True)
+            self.free = [_PLACE * number for number in range(_MOST_OPEN)]
+        if not self.free:
+            return
+        at = self.free.pop()
+        place = self.views.get((at, value.dtype))
+        if place is None:
+            place = self.places[at:at + value.element_size()].view(value.dtype)[0]
+            self.views[at, value.dtype] = place
+        place.copy_(value, non_blocking=True)
+
+        def read():
+            number = float(place)
+            self.free.append(at)
+            function(number)
+        self.when_copied(value.device, read)
 
     def when_copied(self, device, function):
         """function() at a later poll(), when all that is queued on the device's current stream now has run."""

@@ -27,9 +27,49 @@ class Training:
         replace(torch, "save", around("save"), also=[torch.serialization])
         replace(torch, "load", around("load"), also=[torch.serialization])
 
-    def _backward_begins(self, *_):
+    def watch_clipping(self, module):
+        """torch.nn.utils.clip_grad"""
+        also = [sys.modules[name] for name in ("torch.nn.utils",) if name in sys.modules]
+        self.probe.patches.replace(module, "clip_grad_norm_", self._around_clip, optional=True, also=also)
+
+    def _around_clip(self, original):
+        probe = self.probe
+
+        def clip_grad_norm_(*args, **kwargs):
+            norm = original(*args, **kwargs)
+            if probe.steps.engine is None:
+                largest = kwargs.get("max_norm", args[1] if len(args) > 1 else 0)
+                clip = float(largest) if isinstance(largest, (int, float)) else 0.0
+                probe.patches.guarded("values", probe.numbers.norm, norm, False, clip)
+            return norm
+        return clip_grad_norm_
+
+    def watch_scaler(self, module):
+        """torch.amp.grad_scaler"""
+        numbers, guarded = self.probe.numbers, self.probe.patches.guarded
+
+        def around_scale(original):
+            def scale(scaler, *args, **kwargs):
+                if getattr(scaler, "_enabled", False):
+                    numbers.scaled = True
+                return original(scaler, *args, **kwargs)
+            return scale
+
+        def around_update(original):
+            def update(scaler, *args, **kwargs):
+                result = original(scaler, *args, **kwargs)
+                if getattr(scaler, "_enabled", False):
+                    guarded("values", numbers.scale_is, getattr(scaler, "_scale", None), False, 1)
+                return result
+            return update
+        self.probe.patches.replace(module.GradScaler, "scale", around_scale, optional=True)
+        self.probe.patches.replace(module.GradScaler, "update", around_update, optional=True)
+
+    def _backward_begins(self, tensors=None, *_):
         """Inside engine.backward the thread is in that phase already; a checkpoint calls it inside a graph."""
         probe = self.probe
+        if probe.numerics and not probe.phases.inside("backward") and not probe.in_backward():
+            probe.patches.guarded("values", probe.numbers.loss, tensors)
         if self.by_torch is None and probe.engine.adopted and not probe.phases.inside("backward") \
                 and not probe.in_backward():
             self.by_torch = user_place(sys._getframe(2))

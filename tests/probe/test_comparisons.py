@@ -109,6 +109,7 @@ class Iterator:
 def iterate(probe):
     iterator = type("Iterator", (Iterator,), dict(Iterator.__dict__))
     names = types.SimpleNamespace
+    probe.numerics = False                               # there is no torch to look at values with
     probe.torch = names(Tensor=Tensor, nn=names(Parameter=Tensor), initial_seed=lambda: 7)
     probe.loader.watch(types.SimpleNamespace(_BaseDataLoaderIter=iterator))
     return iterator
