@@ -3,12 +3,16 @@
 #include "core/rank/allocator_peaks.h"
 #include "core/rank/awake.h"
 #include "core/rank/context.h"
+#include "core/rank/param.h"
 #include "core/rank/pyframes.h"
 #include "core/rank/python_state.h"
 #include "core/rank/python_walk.h"
 
 namespace dshang::rank {
 namespace {
+
+DSHANG_PARAM(bool, NUMERICS, "1", "0|1",
+             "the probe looks at losses, norms, loss scales and a few values of parameters, without waiting for them");
 
 using flight::VisitKind;
 using flight::Writer;
@@ -215,6 +219,11 @@ Object* make_native(const PythonApi& api) {
       api.dec_ref(module);
       return nullptr;
     }
+  }
+  Object* numerics = api.new_integer(param_NUMERICS.value() ? 1 : 0);
+  if (numerics) {
+    api.set_attribute(module, "numerics", numerics);
+    api.dec_ref(numerics);
   }
   return module;
 }

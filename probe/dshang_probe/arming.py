@@ -8,14 +8,19 @@ from dshang_probe.engine import Engine
 from dshang_probe.errors import Errors
 from dshang_probe.fsdp import Fsdp
 from dshang_probe.imports import ImportWatch, is_loaded
+from dshang_probe.inputs import Inputs
+from dshang_probe.later import Later
 from dshang_probe.loader import Loader
 from dshang_probe.memory import Memory
 from dshang_probe.modules import Modules
 from dshang_probe.names import Names
+from dshang_probe.numbers import Numbers
 from dshang_probe.patches import Patches
 from dshang_probe.phases import Phases
 from dshang_probe.steps import Steps
 from dshang_probe.training import Training
+from dshang_probe.values import Values
+from dshang_probe.watch import Watch
 from dshang_probe.zero3 import Zero3, in_backward_of
 
 _PARAMETERS = "deepspeed.runtime.zero.partition_parameters"
@@ -30,6 +35,7 @@ class Probe:
     def __init__(self, native):
         self.native = native
         self.torch = None
+        self.numerics = bool(getattr(native, "numerics", 1))      # DSHANG_NUMERICS
         self.in_backward = lambda: False
         self.patches = Patches(native)
         self.names = Names(native)
@@ -39,14 +45,23 @@ class Probe:
         self.steps = Steps(native, self.memory)
         self.imports = ImportWatch(self.patches)
         self.compiled = Compiled(self)
+        self.later = Later(self)
+        self.values = Values(self)
+        self.watch = Watch(self)
+        self.patches.on_undo(self.watch.stop, "inner")
+        self.numbers = Numbers(self)
+        self.inputs = Inputs(self)
         self.modules = Modules(self)
         self.training = Training(self)
         self.loader = Loader(self)
         self.fsdp = Fsdp(self)
         self.engine = Engine(self)
         self.zero3 = Zero3(native, self.names, self.phases, self.patches)
-        self.steps.at_begin = [self._guarded("data loaders", self.loader.step_begins),
-                               self._guarded("seeds", self.training.step_begins)]
+        self.steps.at_begin = [lambda step: self.later.poll(),
+                               self._guarded("data loaders", self.loader.step_begins),
+                               self._guarded("seeds", self.training.step_begins),
+                               self._guarded("values", self.values.step_begins),
+                               self._guarded("values of batches", lambda step: self.inputs.model_is_known())]
 
     def _guarded(self, name, function):
         return lambda step: self.patches.guarded(name, function, step)
@@ -98,6 +113,9 @@ class Arming:
         for name, watch in (("torch.nn.modules.module", probe.modules.watch),
                             ("torch.optim.optimizer", probe.training.watch_optimizers),
                             ("torch.nn.parallel.distributed", probe.training.watch_ddp),
+                            ("torch.cuda.graphs", probe.later.watch_graphs),
+                            ("torch.nn.utils.clip_grad", probe.training.watch_clipping),
+                            ("torch.amp.grad_scaler", probe.training.watch_scaler),
                             ("torch.utils.data.dataloader", probe.loader.watch)):
             probe.imports.when_imported(name, watch)
         probe.training.watch_torch(torch)
@@ -105,6 +123,7 @@ class Arming:
 
     def _end(self):
         if self.done:
+            self.probe.later.poll()
             self.probe.native.teardown(1)
 
     def undo(self):

@@ -59,7 +59,7 @@ class _Reading:
         length = tensor.numel() * tensor.element_size()
         if length == 0:
             return
-        readable = tensor.device.type == "cpu" and str(tensor.layout) == "torch.strided" and _has_no_gaps(tensor)
+        readable = tensor.device.type == "cpu" and str(tensor.layout) == "torch.strided" and has_no_gaps(tensor)
         address = tensor.data_ptr() if readable else 0
         if not address:
             self.unread = True
@@ -74,7 +74,7 @@ class _Reading:
             self.digest.update(ctypes.string_at(address + (length - _PIECE) * piece // (pieces - 1), _PIECE))
 
 
-def _has_no_gaps(tensor):
+def has_no_gaps(tensor):
     """Whether its elements lie side by side, in whatever order of the dimensions (channels_last)."""
     expected = 1
     for stride, size in sorted(zip(tensor.stride(), tensor.shape)):

@@ -48,6 +48,28 @@ def note_engine(native, engine, number):
     native.note("deepspeed.config" + ending, text if len(text) <= _LONGEST else "cut " + text[:_LONGEST - 4])
 
 
+def note_muon(native, engine, number):
+    """Embeddings and the output layer, where Muon updates them: it is made for the matrices between them."""
+    optimizer = getattr(engine, "basic_optimizer", None) or getattr(engine, "optimizer", None)
+    if not any(group.get("use_muon") for group in getattr(optimizer, "param_groups", ())):
+        return
+    matrices = [(name, module) for name, module in engine.module.named_modules()
+                if getattr(getattr(module, "weight", None), "use_muon", None) is True]
+    tables = [name for name, module in matrices if isinstance(getattr(module, "num_embeddings", None), int)]
+    last = [name for name, module in matrices if name not in tables][-1:]
+    found = ["%s.weight" % name for name in tables + [name for name in last if _is_output(engine.module, name)]]
+    if found:
+        native.note("muon.outer" + ending_of(number), " ".join(found)[:1000])
+
+
+def _is_output(model, name):
+    """Whether this is the last module of the model that has a matrix."""
+    with_matrix = [other for other, module in model.named_modules()
+                   if len(getattr(getattr(module, "weight", None), "ds_shape",
+                                  getattr(getattr(module, "weight", None), "shape", ()))) == 2]
+    return with_matrix[-1:] == [name]
+
+
 def direct_backward(engine):
     """What this engine does when PyTorch's backward() runs in place of its own: newer ones know (0.18.3 on)."""
     supported = getattr(engine, "_support_torch_style_backward", None)

@@ -15,6 +15,7 @@ class Reading:
 
     def __init__(self, loader):
         self.facts = _describe(loader)
+        self.number = None            # of the batch that was taken last, from 0 in each loop
         self.batches = []             # (hash, shapes) or None of the first ones
         self.told = 0
 
@@ -68,10 +69,19 @@ class Loader:
         if reading is None:
             return
         self.newest = reading
+        count = own_attribute(iterator, "_num_yielded")
+        if isinstance(count, int):
+            reading.number = count - 1
+            self.probe.patches.guarded("values of batches", self.probe.inputs.batch, batch, reading.number,
+                                       self.training in (None, reading))
         if len(reading.batches) >= _BATCHES or self.training not in (None, reading):
             return
         torch = self.probe.torch
         reading.batches.append(fingerprint(batch, (torch.Tensor, torch.nn.Parameter)))
+
+    def taken(self):
+        """The number of the training loader's batch that was taken last, "-" where it is not known."""
+        return "-" if self.training is None or self.training.number is None else str(self.training.number)
 
     def step_begins(self, step):
         """The loader whose batch was taken last before the first training step is the one that feeds training; another

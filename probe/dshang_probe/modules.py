@@ -57,11 +57,11 @@ class Modules:
     def _make_after(self):
         names, model_ends, skip = self.probe.names, self._model_ends, self.probe.patches.skip
 
-        def after_forward(module, _, __):
+        def after_forward(module, _, output):
             try:
                 known = names.modules.get(id(module))
                 if known is not None and known.root:
-                    model_ends(module)
+                    model_ends(module, output)
             except Exception as error:
                 skip("module visits", error)
         return after_forward
@@ -71,12 +71,15 @@ class Modules:
         if module.training and probe.torch.is_grad_enabled() and not probe.in_backward() \
                 and not probe.phases.inside("forward") and not probe.phases.inside("init"):
             probe.steps.plain_forward()
+            probe.patches.guarded("values", probe.numbers.forward_begins, module)
         if probe.phases.push("forward"):
             self.local.outermost = module
 
-    def _model_ends(self, module):
+    def _model_ends(self, module, output):
         if getattr(self.local, "outermost", None) is module:      # a wrapper and what it holds are both models
             self.local.outermost = None
             self.probe.phases.pop("forward")
+            if not module.training and not self.probe.torch.is_grad_enabled():
+                self.probe.patches.guarded("values", self.probe.numbers.evaluated, module, output)
             self.probe.native.exit_module()
             self.probe.memory.sample()

@@ -25,6 +25,7 @@ class Names:
         self.modules = {}             # id(module): ModuleName
         self.gathers = {}             # (parameter ids, sorted): (hash, number of the text)
         self.models = 0
+        self.rows = None              # of the largest embedding of the known models, 0 = they have none
 
     def intern(self, text):
         number = self.ids.get(text)
@@ -43,15 +44,14 @@ class Names:
 
     def add_model(self, model):
         """Names a model and all its parts.  A second model in the process has its class before its names."""
-        root = model
-        while type(root).__name__ in _HOLDERS:
-            root = getattr(root, _HOLDERS[type(root).__name__])
+        root = without_wrappers(model)
         if next(iter(root.parameters()), None) is None:
             self.add_unrecorded(root)             # a loss function
             return
         known = self.of_module(model) or self.of_module(root)
         if known is None:
             self.models += 1
+        self.rows = max([self.rows or 0] + [_rows(module) for _, module in root.named_modules()])
         prefix = type(root).__name__ + "." if self.models > 1 and known is None else ""
         for name, module in root.named_modules():
             name = ".".join(part for part in name.split(".") if part not in _ADDED)
@@ -83,6 +83,17 @@ class Names:
         if len(self.gathers) < _MOST_GATHERS:
             self.gathers[numbers] = known
         return known
+
+
+def without_wrappers(model):
+    while type(model).__name__ in _HOLDERS:
+        model = getattr(model, _HOLDERS[type(model).__name__])
+    return model
+
+
+def _rows(module):
+    rows = module.__dict__.get("num_embeddings") if hasattr(module, "__dict__") else None
+    return rows if isinstance(rows, int) else 0
 
 
 def _gather_text(numbers, names):

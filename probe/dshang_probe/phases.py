@@ -43,16 +43,19 @@ class Phases:
     def inside(self, name):
         return name in self.stack()
 
-    def around(self, name, before=None, after=None):
+    def around(self, name, before=None, after=None, given=None, made=None):
         """Makes wrappers that are in phase `name` while the original runs.
 
-        before(self) runs first, after(self) when the original has returned; neither can hurt the call."""
+        before(self) and given(arguments, named ones) run first, made(self, result) and after(self) when the original
+        has returned; none of them can hurt the call."""
         guarded, label = self.patches.guarded, "phase " + name
 
         def make(original):
             def in_phase(*args, **kwargs):
                 if before is not None:
                     guarded(label, before, *args[:1])
+                if given is not None:
+                    guarded("values", given, args, kwargs)
                 mine = self.push(name)
                 try:
                     result = original(*args, **kwargs)
@@ -63,6 +66,8 @@ class Phases:
                 finally:
                     if mine:
                         self.pop(name)
+                if made is not None:
+                    guarded("values", made, args[0], result)
                 if after is not None:
                     guarded(label, after, *args[:1])
                 return result

@@ -55,6 +55,13 @@ class Steps:
         if self.made == self.announced:
             self.made += 1
 
+    def stepping(self):
+        """The optimizer whose steps count, None while that is not known."""
+        engine = self.engine() if self.engine is not None else None
+        if engine is not None:
+            return getattr(engine, "optimizer", None)
+        return self.optimizer() if self.optimizer is not None else None
+
     def _begin(self, step):
         self.memory.step_ends()
         self.announced, self.micro = step, 0

@@ -1,7 +1,5 @@
 """The parameters that a framework is about to take over: names, shapes and types, so that ranks that bring another
-model are found, and what differs has a name.
-
-Values are not read: they lie on the device, and reading them would wait for it."""
+model are found, and what differs has a name.  Their values are looked at later (values.py)."""
 from dshang_probe.digest import short_hash
 
 _MOST_CHUNKS = 64             # of the first model of a process; facts are few
@@ -10,29 +8,36 @@ _LEAST = 16                   # parameters of a chunk
 _MOST_TEXT = 1400
 
 
-def note_parameters(native, model, number):
-    """Notes `parameters.<number>` = "<count> <hash>", and `parameters.<number>.<first>` = "<hash> <entry> ..." of chunks.
+def replicated(model):
+    """(entries, parameters) that every rank should have alike; shards of ZeRO-3 stand for the whole.
 
     Experts are left out: which ones a rank has is its own business."""
-    entries = []
+    entries, parameters = [], []
+    ignored = getattr(model, "_ddp_params_and_buffers_to_ignore", ())
     for name, parameter in model.named_parameters():
-        if getattr(parameter, "allreduce", True):
+        if getattr(parameter, "allreduce", True) and name not in ignored:
             entries.append(_entry(name, parameter))
+            parameters.append(parameter)
+    return entries, parameters
+
+
+def note_parameters(native, model, key):
+    """Notes <key> = "<count> <hash>", and <key>.<position> = "<hash> <entry> ..." of chunks."""
+    entries, _ = replicated(model)
     if not entries:
         return
-    key = "parameters.%d" % number
-    native.note(key, "%d %s" % (len(entries), _hash(entries)))
-    chunks = _MOST_CHUNKS if number == 1 else _MOST_CHUNKS_LATER
+    native.note(key, "%d %s" % (len(entries), structure_hash(entries)))
+    chunks = _MOST_CHUNKS if key.endswith(".1") else _MOST_CHUNKS_LATER
     length = max(_LEAST, -(-len(entries) // chunks))
-    for first in range(0, len(entries), length):
-        chunk = entries[first:first + length]
-        text = " ".join([_hash(chunk)] + chunk)
+    for position in range(0, len(entries), length):
+        chunk = entries[position:position + length]
+        text = " ".join([structure_hash(chunk)] + chunk)
         if len(text) > _MOST_TEXT:
             text = text[:_MOST_TEXT].rsplit(" ", 1)[0] + " ..."
-        native.note("%s.%d" % (key, first), text)
+        native.note("%s.%d" % (key, position), text)
 
 
-def _hash(entries):
+def structure_hash(entries):
     return short_hash("\n".join(entries))
 
 

@@ -4,6 +4,7 @@ import weakref
 
 from dshang_probe import facts
 from dshang_probe.errors import user_place
+from dshang_probe.structure import note_parameters
 
 
 class Training:
@@ -16,6 +17,7 @@ class Training:
         self.seed_noted = False
         self.ddp = None               # DistributedDataParallel, once it is imported
         self.ddp_noted = weakref.WeakSet()
+        self.ddp_made = 0
 
     def watch_torch(self, torch):
         probe = self.probe
@@ -25,9 +27,49 @@ class Training:
         replace(torch, "save", around("save"), also=[torch.serialization])
         replace(torch, "load", around("load"), also=[torch.serialization])
 
-    def _backward_begins(self, *_):
+    def watch_clipping(self, module):
+        """torch.nn.utils.clip_grad"""
+        also = [sys.modules[name] for name in ("torch.nn.utils",) if name in sys.modules]
+        self.probe.patches.replace(module, "clip_grad_norm_", self._around_clip, optional=True, also=also)
+
+    def _around_clip(self, original):
+        probe = self.probe
+
+        def clip_grad_norm_(*args, **kwargs):
+            norm = original(*args, **kwargs)
+            if probe.steps.engine is None:
+                largest = kwargs.get("max_norm", args[1] if len(args) > 1 else 0)
+                clip = float(largest) if isinstance(largest, (int, float)) else 0.0
+                probe.patches.guarded("values", probe.numbers.norm, norm, False, clip)
+            return norm
+        return clip_grad_norm_
+
+    def watch_scaler(self, module):
+        """torch.amp.grad_scaler"""
+        numbers, guarded = self.probe.numbers, self.probe.patches.guarded
+
+        def around_scale(original):
+            def scale(scaler, *args, **kwargs):
+                if getattr(scaler, "_enabled", False):
+                    numbers.scaled = True
+                return original(scaler, *args, **kwargs)
+            return scale
+
+        def around_update(original):
+            def update(scaler, *args, **kwargs):
+                result = original(scaler, *args, **kwargs)
+                if getattr(scaler, "_enabled", False):
+                    guarded("values", numbers.scale_is, getattr(scaler, "_scale", None), False, 1)
+                return result
+            return update
+        self.probe.patches.replace(module.GradScaler, "scale", around_scale, optional=True)
+        self.probe.patches.replace(module.GradScaler, "update", around_update, optional=True)
+
+    def _backward_begins(self, tensors=None, *_):
         """Inside engine.backward the thread is in that phase already; a checkpoint calls it inside a graph."""
         probe = self.probe
+        if probe.numerics and not probe.phases.inside("backward") and not probe.in_backward():
+            probe.patches.guarded("values", probe.numbers.loss, tensors)
         if self.by_torch is None and probe.engine.adopted and not probe.phases.inside("backward") \
                 and not probe.in_backward():
             self.by_torch = user_place(sys._getframe(2))
@@ -38,6 +80,7 @@ class Training:
     def _backward_done(self, *_):
         if not self.probe.phases.inside("backward"):      # else the engine's backward is about to end, too
             self.probe.memory.sample()
+            self.probe.later.poll()
 
     def engine_backward(self, engine):
         self.by_engine.add(engine)
@@ -59,13 +102,27 @@ class Training:
 
     def watch_ddp(self, module):
         """torch.nn.parallel.distributed"""
+        guarded = self.probe.patches.guarded
+
         def around_init(original):
             def init(model, *args, **kwargs):
+                key = guarded("parameters", self._note_model, kwargs.get("module", args[0] if args else None))
                 original(model, *args, **kwargs)
-                self.probe.patches.guarded("data-parallel ranks", self._note_ddp, model)
+                guarded("data-parallel ranks", self._note_ddp, model)
+                if key:
+                    guarded("values", self.probe.values.taken_over, model.module, key)
             return init
         self.ddp = module.DistributedDataParallel
         self.probe.patches.replace(self.ddp, "__init__", around_init)
+
+    def _note_model(self, model):
+        """torch itself compares the structure; here it gives values their names."""
+        if not self.probe.numerics or self.probe.engine.made or not hasattr(model, "named_parameters"):
+            return None
+        self.ddp_made += 1
+        key = "wrapped.%d" % self.ddp_made
+        note_parameters(self.probe.native, model, key)
+        return key
 
     def adopt(self, model):
         """A model that was wrapped before the probe was armed is known from its first forward on."""
@@ -113,6 +170,7 @@ class Training:
             if probe.steps.announced is None:     # a compiled model announces none
                 probe.patches.guarded("data loaders", probe.loader.step_begins, 0)
             probe.memory.sample()
+            probe.later.poll()
 
     def watch_distributed(self, module):
         """torch.distributed"""
@@ -131,6 +189,7 @@ class Training:
         def around_destroy(original):
             def destroy_process_group(group=None, *args, **kwargs):
                 if group is None:
+                    self.probe.later.poll()
                     guarded("teardown", native.teardown, 0)
                 return original(group, *args, **kwargs)
             return destroy_process_group

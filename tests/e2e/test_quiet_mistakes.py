@@ -107,7 +107,8 @@ def test_a_graph_that_changes(tmp_path, launch):
 
 FEW = ("unequal_loader", "same_batches", "unequal_models", "mixed_backward", "changing_order")
 REPAIRED = (*FEW, "borrowed_weight", "changing_depth", "group_on_some_ranks", "group_on_some_ranks --bound", "idle_expert",
-            "metric_on_rank_0", "saved_on_rank_0", "skipped_block", "tiled_head", "unequal_generation", "watched_on_rank_0")
+            "metric_on_rank_0", "saved_on_rank_0", "skipped_block", "tiled_head", "unequal_generation", "watched_on_rank_0",
+            "weights_on_rank_0")
 MADE = {"unequal_loader": 10}                                          # of 12 steps, at least
 
 
