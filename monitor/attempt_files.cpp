@@ -67,23 +67,37 @@ void AttemptFiles::append_journal(const std::string& lines) { to_both(lines, app
 
 void AttemptFiles::replace_journal(const std::string& all) { to_both(all, replace_file); }
 
+std::string AttemptFiles::report_name(const std::string& ending) const {
+  return (place_.head ? "report." : "node.") + ending;
+}
+
+// False where the name is taken by a file of the user's own, which stays.
+bool AttemptFiles::write_one(const std::string& file, const std::string& content) const {
+  try {
+    replace_file(path_ + "/" + file, content);
+    return point_to_attempt(place_.directory, file, number_);
+  } catch (const DiskError&) {
+    forget_earlier(file);
+    throw;
+  }
+}
+
+void AttemptFiles::throw_kept(const std::string& file) const {
+  throw DiskError(place_.directory + "/" + file + " is a file of your own and stays; the report is in " +
+                  path_ + "/");
+}
+
 void AttemptFiles::write_report(const std::string& json, const std::string& text) {
   // The text first: who sees the new report.json finds what belongs to it.
-  const char* name = place_.head ? "report" : "node";
   std::string kept;
-  for (const auto& [ending, content] : {std::pair{".txt", &text}, {".json", &json}}) {
-    std::string file = name + std::string(ending);
-    try {
-      replace_file(path_ + "/" + file, *content);
-      if (!point_to_attempt(place_.directory, file, number_)) kept = file;
-    } catch (const DiskError&) {
-      forget_earlier(file);
-      throw;
-    }
+  for (const auto& [ending, content] : {std::pair{"txt", &text}, {"json", &json}}) {
+    if (!write_one(report_name(ending), *content)) kept = report_name(ending);
   }
-  if (!kept.empty())
-    throw DiskError(place_.directory + "/" + kept + " is a file of your own and stays; the report is in " +
-                    path_ + "/");
+  if (!kept.empty()) throw_kept(kept);
+}
+
+void AttemptFiles::write_page(const std::string& html) {
+  if (!write_one(report_name("html"), html)) throw_kept(report_name("html"));
 }
 
 // What a reader is sent to must not be the report of an earlier attempt.
@@ -129,7 +143,8 @@ void AttemptFiles::remove_all() {
   remove_spool();
   std::error_code error;
   fs::remove_all(path_, error);
-  for (const char* name : {"flight", "report.txt", "report.json", "node.txt", "node.json"}) {
+  for (const char* name :
+       {"flight", "report.txt", "report.json", "report.html", "node.txt", "node.json", "node.html"}) {
     fs::path link = fs::path(place_.directory) / name;
     if (fs::is_symlink(fs::symlink_status(link, error)) && !fs::exists(link, error)) fs::remove(link, error);
   }

@@ -44,6 +44,7 @@ class AttemptFiles {
   void append_journal(const std::string& lines);
   void replace_journal(const std::string& all);
   void write_report(const std::string& json, const std::string& text);
+  void write_page(const std::string& html);
   void copy_flight(const std::vector<FlightCopy>& processes);   // to <path>/flight
   void spool_flight(const std::vector<FlightCopy>& processes);  // to the node-local directory
   // A clean end: the node-local copy goes.  Kept when the files in `path` could not be written.
@@ -53,6 +54,9 @@ class AttemptFiles {
 
  private:
   using FlightFiles = std::map<std::string, FlightFile>;
+  std::string report_name(const std::string& ending) const;
+  bool write_one(const std::string& file, const std::string& content) const;
+  [[noreturn]] void throw_kept(const std::string& file) const;
   void keep_spooled() const;
   void to_both(const std::string& text, void (*write)(const std::string&, const std::string&)) const;
   void copy(const std::vector<FlightCopy>& processes, const std::string& directory, FlightFiles* files);

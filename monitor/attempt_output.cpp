@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "core/job/report_html.h"
 #include "monitor/clock.h"
 
 namespace dshang::monitor {
@@ -147,6 +148,7 @@ void AttemptOutput::round(Attempt& attempt, std::uint64_t now) {
     return;
   }
   write_journal(attempt);
+  if (page_is_due_) write_page(attempt);  // the directory was not there when it became due
   // A disk that is slower than that gets no more work than it can do.
   if (elapsed(persisted_ns_, now) >= settings_.persist_ns && worker_.waiting() < 8) {
     persisted_ns_ = now;
@@ -179,6 +181,14 @@ void AttemptOutput::write_report(const Attempt& attempt) {
   });
 }
 
+// Behind everything else: a page that cannot be made or written costs nothing else.
+void AttemptOutput::write_page(const Attempt& attempt) {
+  page_is_due_ = false;
+  post([html = job::html_of(attempt.job(), attempt.report())](AttemptFiles& files) {
+    files.write_page(html);
+  });
+}
+
 void AttemptOutput::copy_flight(const Attempt& attempt, bool to_spool) {
   post([copies = copies_of(attempt), to_spool](AttemptFiles& files) {
     to_spool ? files.spool_flight(copies) : files.copy_flight(copies);
@@ -196,13 +206,15 @@ void AttemptOutput::show(Attempt& attempt, std::uint64_t now) {
   if (attempt.report().findings.empty()) return;
   if (!attempt.has_news() && elapsed(report_ns_, now) < kReportEvery) return;
   report_is_due_ = true;
+  page_is_due_ = page_is_due_ || attempt.has_news();
   if (state_ == State::kNotYet) make(attempt);
   if (!look_whether_made(attempt)) return;
   if (report_is_due_) write_report(attempt);
   if (attempt.has_news()) {
     copy_flight(attempt, false);
-    write_journal(attempt);  // last: the moment that it names can be looked at again from then on
+    write_journal(attempt);  // behind these: the moment that it names can be looked at again from then on
   }
+  if (page_is_due_) write_page(attempt);
 }
 
 void AttemptOutput::finish(Attempt& attempt) {
@@ -217,6 +229,7 @@ void AttemptOutput::finish(Attempt& attempt) {
   write_report(attempt);
   copy_flight(attempt, false);
   post([](AttemptFiles& files) { files.remove_spool(); });
+  write_page(attempt);
 }
 
 }  // namespace dshang::monitor

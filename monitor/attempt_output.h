@@ -49,6 +49,7 @@ class AttemptOutput {
   bool look_whether_made(Attempt& attempt);
   void write_journal(Attempt& attempt);
   void write_report(const Attempt& attempt);
+  void write_page(const Attempt& attempt);
   void copy_flight(const Attempt& attempt, bool to_spool);
   template <typename Task>
   void post(Task task);
@@ -62,6 +63,7 @@ class AttemptOutput {
   AttemptFiles::Place place_;
   int resumed_ = 0;  // number of the attempt that another monitor began
   bool report_is_due_ = false;
+  bool page_is_due_ = false;  // report.html is made at news and at the end alone: it is long
   // Whether the last one could not be written; set by the worker.
   std::shared_ptr<std::atomic<bool>> report_is_lost_ = std::make_shared<std::atomic<bool>>(false);
   std::uint64_t persisted_ns_ = 0, report_ns_ = 0;

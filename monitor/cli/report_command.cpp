@@ -1,11 +1,15 @@
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 
 #include "core/job/dump.h"
 #include "core/job/report.h"
+#include "core/job/report_html.h"
+#include "core/job/report_perfetto.h"
 #include "monitor/cli/commands.h"
+#include "monitor/cli/page_file.h"
 #include "monitor/replay.h"
 #include "monitor/warnings.h"
 
@@ -14,7 +18,8 @@ namespace {
 
 struct Options {
   std::vector<std::string> directories;
-  bool json = false, dump = false;
+  bool json = false, html = false, dump = false;
+  std::string perfetto;
 };
 
 // What is set now and does not count: the job is told with the settings that it had.
@@ -31,6 +36,16 @@ void say_settings() {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+int write_trace(const job::Job& job, const job::Report& report, const std::string& path) {
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  std::uint64_t left_out = job::write_perfetto(job, report, out);
+  if (!out.flush()) return bad_input(path + ": it could not be written");
+  if (left_out > 0)
+    std::fprintf(stderr, "dshang: the %llu oldest records are not in it\n",
+                 static_cast<unsigned long long>(left_out));
+  return 0;
+}
+
 int run(const Options& options) {
   Replay replayed = replay(options.directories);
   say_settings();
@@ -41,7 +56,13 @@ int run(const Options& options) {
   }
   job::FindingHistory history;
   job::Report report = repeat(replayed, &history);
-  print(options.json ? job::json_of(report) : job::text_of(report));
+  if (!options.perfetto.empty()) {
+    return write_trace(*replayed.job, report, options.perfetto);
+  } else if (options.html) {
+    print(write_page(options.directories.front(), job::html_of(*replayed.job, report)) + "\n");
+  } else {
+    print(options.json ? job::json_of(report) : job::text_of(report));
+  }
   return 0;
 }
 
@@ -55,6 +76,10 @@ void add_report(CLI::App& app, Run* chosen) {
                    "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
       ->required();
   report->add_flag("--json", options->json, "as report.json");
+  report->add_flag("--html", options->html, "writes report.html into DIR: with timeline, stacks and memory");
+  report
+      ->add_option("--perfetto", options->perfetto, "writes a trace for https://ui.perfetto.dev to this file")
+      ->type_name("FILE");
   report->add_flag("--dump", options->dump, "the records themselves, readable");
   report->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
 }

@@ -1,0 +1,79 @@
+// What the ranks are doing at the end, ranks in equal state as one class.
+
+const kClassColours = ['--gather', '--scatter', '--reduce', '--broadcast', '--pointed', '--other'];
+const isSuspected = one => [...one.members].some(rank => suspects.has(rank));
+
+// Suspects are red; the others take the colours in turn.
+function classColour(index) {
+  if (isSuspected(rankClasses[index])) return 'var(--odd)';
+  const before = rankClasses.slice(0, index).filter(one => !isSuspected(one)).length;
+  return 'var(' + kClassColours[before % kClassColours.length] + ')';
+}
+
+// A square for each rank, in the colour of its class.
+function rankMap() {
+  const kColumns = 64, kCell = 14, colours = new Map();
+  rankClasses.forEach((one, i) => {
+    const colour = classColour(i);
+    for (const rank of one.members) colours.set(rank, [colour, one]);
+  });
+  const all = [...ranks.keys()], rows = Math.ceil(all.length / kColumns);
+  return svg('svg', {
+    class: 'map',
+    viewBox: `0 0 ${kColumns * kCell} ${rows * kCell}`,
+    role: 'img',
+    'aria-label': 'Every rank, coloured by its class'
+  },
+    all.map((rank, i) => svg('rect', {
+      x: i % kColumns * kCell,
+      y: Math.floor(i / kColumns) * kCell,
+      width: kCell,
+      height: kCell,
+      rx: 2,
+      fill: colours.get(rank)[0]
+    },
+              svg('title', null, 'rank ' + rank + ' on ' + ranks.get(rank).host + ': ' + colours.get(rank)[1].doing))));
+}
+
+function classRow(one, index) {
+  const odd = isSuspected(one);
+  const doing = one.doing === 'ended' ? 'ended (' + one.ending + ')' : one.doing;
+  const waited = one.since === null ? '' : lengthText(Math.max(0, page.now - one.since));
+  return el('tr', {class: odd ? 'is-suspected' : null},
+    el('th', {scope: 'row', class: odd ? 'suspected' : null},
+      el('i', {class: 'swatch', style: 'background: ' + classColour(index)}), one.ranks, odd ? ' (suspected)' : ''),
+    el('td', {class: 'number'}, String(one.size)), el('td', null, doing), el('td', {class: 'number'}, waited),
+    el('td', {class: 'number'}, one.step === null ? '' : String(one.step)),
+    el('td', null, [one.phase, one.module].filter(Boolean).join(' / ')),
+    el('td', null,
+      one.call ?
+        [
+          code(callText(one.call)),
+          el('div', {class: 'dim'},
+            (one.doing === 'on the host' ? 'the last: ' : '') + 'call ' + one.call.number + ' of ' + commName(one.call))
+        ] :
+        ''),
+    el('td', null, one.place ? code(one.place) : '', one.stack ? el('div', {class: 'dim'}, 'its stack') : null));
+}
+
+function drawRanks() {
+  const kShown = 40;
+  const rows = rankClasses.slice(0, kShown).map(classRow);
+  const hidden = rankClasses.length - rows.length;
+  return section('ranks',
+    'What the ranks are doing: ' + (rankClasses.length === 1 ? 'one class' : rankClasses.length + ' classes'),
+    page.ranks.length > kLanesByRank ?
+      [
+        rankMap(),
+        el('p', {class: 'dim'}, 'A square for each rank, 64 in a row; its colour is that of its class below.')
+      ] :
+      null,
+    table(
+      [
+        'ranks', {title: 'how many', number: true}, 'state', {title: 'for', number: true},
+        {title: 'step', number: true}, 'phase / module', 'call', 'at'
+      ],
+      rows, {label: 'Classes of ranks'}),
+    hidden > 0 ? el('p', {class: 'dim'}, hidden + ' more classes are not shown; the table of calls has their ranks.') :
+                 null);
+}
