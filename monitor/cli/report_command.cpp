@@ -6,6 +6,7 @@
 #include "core/job/dump.h"
 #include "core/job/report.h"
 #include "monitor/cli/commands.h"
+#include "monitor/recorder_files.h"
 #include "monitor/replay.h"
 #include "monitor/warnings.h"
 
@@ -14,6 +15,7 @@ namespace {
 
 struct Options {
   std::vector<std::string> directories;
+  std::string flight_recorder;  // where to write such dumps, "" = not
   bool json = false, dump = false;
 };
 
@@ -31,6 +33,12 @@ void say_settings() {
 
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+void export_dumps(const Replay& replayed, const std::string& directory) {
+  for (const std::string& line : write_recorder_dumps(*replayed.job, directory)) {
+    std::fprintf(stderr, "dshang: %s\n", line.c_str());
+  }
+}
+
 int run(const Options& options) {
   Replay replayed = replay(options.directories);
   say_settings();
@@ -39,6 +47,7 @@ int run(const Options& options) {
       print(job::dump(process->records, replayed.job->names));
     return 0;
   }
+  if (!options.flight_recorder.empty()) export_dumps(replayed, options.flight_recorder);
   job::FindingHistory history;
   job::Report report = repeat(replayed, &history);
   print(options.json ? job::json_of(report) : job::text_of(report));
@@ -52,10 +61,13 @@ void add_report(CLI::App& app, Run* chosen) {
   CLI::App* report = app.add_subcommand("report", "explain a job again, from its files");
   report
       ->add_option("DIR", options->directories,
-                   "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
+                   "DSHANG_DIR of the job, one of its attempts, or several nodes' ones; or folders of PyTorch "
+                   "Flight Recorder dumps")
       ->required();
   report->add_flag("--json", options->json, "as report.json");
   report->add_flag("--dump", options->dump, "the records themselves, readable");
+  report->add_option("--flight-recorder", options->flight_recorder,
+                     "also write the job into this new folder as PyTorch Flight Recorder dumps");
   report->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
 }
 
