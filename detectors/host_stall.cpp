@@ -33,6 +33,13 @@ TimeOut time_out_of(const JobView& view, const job::RankView& rank) {
   return {600, "assumed: the default of torch 2.2 and later and of DeepSpeed after 0.19.5"};
 }
 
+// A rank is told once, where it is waited for longest: other communicators wait for the same reason.
+bool is_told(const Work& work, Rank rank) {
+  return std::any_of(work.findings.begin(), work.findings.end(), [&](const Finding& f) {
+    return f.type == "host-stall" && f.suspects == std::vector<Rank>{rank};
+  });
+}
+
 void run(Work& work) {
   const JobView& view = work.view;
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
@@ -50,6 +57,8 @@ void run(Work& work) {
       if (stalled < view.stall_after() / 2) continue;
       if (r->alive()) work.wants_stacks.push_back(r->index);
       if (stalled < view.stall_after()) continue;
+      work.explained[i] = true;
+      if (is_told(work, rank)) continue;
       Progress p = progress_of(view, *r, view.stall_after(), since_ns);
       TimeOut limit = time_out_of(view, *r);
       double waited = seconds_between(d.since_ns, until_ns);
@@ -78,7 +87,6 @@ void run(Work& work) {
       f.suspects = {rank};
       f.origin.reset();
       work.findings.push_back(std::move(f));
-      work.explained[i] = true;
     }
   }
 }

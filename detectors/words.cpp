@@ -55,7 +55,7 @@ std::string token_text(const JobView& view, const Token& token) {
 
 std::string call_text(const job::Side& side) {
   std::string text = side.op.value_or("call");
-  if (side.count) text += " of " + std::to_string(*side.count);
+  if (side.count.value_or(0)) text += " of " + std::to_string(*side.count);
   if (side.dtype) text += " " + *side.dtype;
   if (side.reduce_op) text += " " + *side.reduce_op;
   bool to_root = side.op == "reduce" || side.op == "gather";

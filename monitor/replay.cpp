@@ -15,6 +15,7 @@
 #include "monitor/as_of.h"
 #include "monitor/disk.h"
 #include "monitor/ending.h"
+#include "monitor/recorder_files.h"
 
 namespace dshang::monitor {
 namespace {
@@ -325,6 +326,9 @@ job::Report repeat(Replay& replay, job::FindingHistory* history) {
 }
 
 Replay replay(const std::vector<std::string>& directories) {
+  if (std::all_of(directories.begin(), directories.end(), holds_recorder_dumps)) {
+    return replay_recorder_dumps(directories);
+  }
   Collector collector;
   for (const std::string& named : directories) {
     const std::size_t before = collector.processes();

@@ -21,7 +21,7 @@ struct Replay {
 };
 
 // `directories`: each DSHANG_DIR, one of its attempt-<n>, or a folder of flight files; those of several nodes
-// make one job.  Where the job still runs, or ended without its monitor, the node-local copy is read if it is
+// make one job.  Or each a folder of PyTorch Flight Recorder dumps (recorder_files.h).  Where the job still runs, or ended without its monitor, the node-local copy is read if it is
 // on this machine. Throws std::runtime_error when there is nothing to read.
 Replay replay(const std::vector<std::string>& directories);
 

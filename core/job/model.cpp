@@ -73,7 +73,9 @@ std::string name_of_comm(const JobView& view, const Comm& comm,
                          std::map<std::string, int>& used) {
   std::string name;
   auto parent = names.find(comm.parent);
-  if (comm.origin == flight::CommOrigin::kSplit && parent != names.end()) {
+  if (comm.label) {
+    name = view.names().text(comm.label);
+  } else if (comm.origin == flight::CommOrigin::kSplit && parent != names.end()) {
     name = parent->second + "/" + std::to_string(comm.color);
   } else if (view.world_size > 0 && comm.size == view.world_size) {
     name = "world";

@@ -95,6 +95,7 @@ struct Comm {
   std::int32_t rank = -1, size = 0, color = 0;
   std::uint32_t ordinal = 0, device = 0;
   SiteId site = 0;
+  NameId label = 0;  // how reports call it, 0 = by its origin and size; not in flight memory
   std::uint64_t begin_ns = 0, ready_ns = 0, end_ns = 0;
   std::uint64_t free_before = flight::kUnknownBytes, free_after = flight::kUnknownBytes;
   std::uint64_t calls = 0;

@@ -78,6 +78,7 @@ void comm_fields(auto& f, auto& c, const RankRecords& r, std::uint64_t default_i
   f.hex("hash", c.nccl_hash, 0);
   f.hex("handle", c.handle, 0);
   f.site("site", c.site);
+  f.name("label", c.label, 0);
   f.time("begin", c.begin_ns, context.at_ns());
   bool was_ready = c.state == flight::CommState::kReady || c.state == flight::CommState::kFinalized ||
                    c.state == flight::CommState::kDestroyed;

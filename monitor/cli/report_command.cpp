@@ -10,6 +10,7 @@
 #include "core/job/report_perfetto.h"
 #include "monitor/cli/commands.h"
 #include "monitor/cli/page_file.h"
+#include "monitor/recorder_files.h"
 #include "monitor/replay.h"
 #include "monitor/warnings.h"
 
@@ -18,8 +19,9 @@ namespace {
 
 struct Options {
   std::vector<std::string> directories;
+  std::string perfetto;         // where to write such a trace, "" = not
+  std::string flight_recorder;  // where to write such dumps, "" = not
   bool json = false, html = false, dump = false;
-  std::string perfetto;
 };
 
 // What is set now and does not count: the job is told with the settings that it had.
@@ -46,6 +48,12 @@ int write_trace(const job::Job& job, const job::Report& report, const std::strin
   return 0;
 }
 
+void export_dumps(const Replay& replayed, const std::string& directory) {
+  for (const std::string& line : write_recorder_dumps(*replayed.job, directory)) {
+    std::fprintf(stderr, "dshang: %s\n", line.c_str());
+  }
+}
+
 int run(const Options& options) {
   Replay replayed = replay(options.directories);
   say_settings();
@@ -54,6 +62,7 @@ int run(const Options& options) {
       print(job::dump(process->records, replayed.job->names));
     return 0;
   }
+  if (!options.flight_recorder.empty()) export_dumps(replayed, options.flight_recorder);
   job::FindingHistory history;
   job::Report report = repeat(replayed, &history);
   if (!options.perfetto.empty()) {
@@ -73,7 +82,8 @@ void add_report(CLI::App& app, Run* chosen) {
   CLI::App* report = app.add_subcommand("report", "explain a job again, from its files");
   report
       ->add_option("DIR", options->directories,
-                   "DSHANG_DIR of the job, one of its attempts, or several nodes' ones")
+                   "DSHANG_DIR of the job, one of its attempts, or several nodes' ones; or folders of PyTorch "
+                   "Flight Recorder dumps")
       ->required();
   report->add_flag("--json", options->json, "as report.json");
   report->add_flag("--html", options->html, "writes report.html into DIR: with timeline, stacks and memory");
@@ -81,6 +91,8 @@ void add_report(CLI::App& app, Run* chosen) {
       ->add_option("--perfetto", options->perfetto, "writes a trace for https://ui.perfetto.dev to this file")
       ->type_name("FILE");
   report->add_flag("--dump", options->dump, "the records themselves, readable");
+  report->add_option("--flight-recorder", options->flight_recorder,
+                     "also write the job into this new folder as PyTorch Flight Recorder dumps");
   report->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
 }
 
