@@ -69,7 +69,6 @@ RankState state_of(const JobView&, const RankView& rank) {
   } else if (creating_since(rank)) {
     state.doing = RankState::Doing::kCreating;
   }
-  if (!rank.alive()) state.doing = RankState::Doing::kEnded;
   if (state.call) place_by_call(*state.call, state);
   if (!awaited) {
     if (state.call) state.since_ns = std::max(state.call->enter_ns, state.call->return_ns);
@@ -82,14 +81,11 @@ RankState state_of(const JobView&, const RankView& rank) {
     state.site = stack->site;
     state.site_is_stack = true;
   }
-  if (!rank.alive()) state.since_ns = rank.journal().death->time_ns;
   return state;
 }
 
 const char* text_of(RankState::Doing doing) {
   switch (doing) {
-    case RankState::Doing::kEnded:
-      return "ended";
     case RankState::Doing::kWaits:
       return "waits";
     case RankState::Doing::kCreating:

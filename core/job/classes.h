@@ -10,16 +10,15 @@
 
 namespace dshang::job {
 
-// What a rank does at the end of its records.
+// What a rank does at the end of its records, or did until its process ended.
 struct RankState {
   enum class Doing {
-    kEnded,     // its process is gone
     kWaits,     // in `call`, which is not done
     kCreating,  // a communicator
     kOnHost,    // nothing outstanding; `call` is the last that it made
   };
   Doing doing = Doing::kOnHost;
-  const Call* call = nullptr;  // of ended ones what they waited in, or made last; null = none was recorded
+  const Call* call = nullptr;  // null = none was recorded
   std::int64_t step = kNoStep;
   NameId phase = 0, module = 0;
   SiteId site = 0;             // where it stands: its stack where that is newer than the call

@@ -162,8 +162,9 @@ PageJson Page::json() {
 }  // namespace
 
 std::size_t PageTexts::number_of(const std::string& text) {
+  constexpr std::size_t kLongest = 500;  // bytes; where that cuts a letter, JSON gets a replacement for it
   auto [at, is_new] = numbers_.try_emplace(text, texts_.size());
-  if (is_new) texts_.push_back(text);
+  if (is_new) texts_.push_back(text.size() <= kLongest ? text : text.substr(0, kLongest) + "…");
   return at->second;
 }
 

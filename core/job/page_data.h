@@ -14,7 +14,7 @@ namespace dshang::job {
 
 using PageJson = nlohmann::ordered_json;
 
-// Each text once.
+// Each text once, long ones cut.
 class PageTexts {
  public:
   PageTexts() { number_of(""); }

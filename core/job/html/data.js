@@ -83,6 +83,9 @@ const rankClasses = page.classes.map(one => Object.assign({}, one, {
   members: new Set(ranksIn(one.ranks)),
 }));
 
+// Until when something is known of a rank.
+const lastOf = rank => (ranks.get(rank).ended === null ? page.now : ranks.get(rank).ended);
+
 const isPointed = call => /send|recv/.test(call.op);
 const commName = call => call.comm === null ? '?' : page.comms[call.comm].name;
 

@@ -4,45 +4,45 @@ const kClassColours = ['--gather', '--scatter', '--reduce', '--broadcast', '--po
 const isSuspected = one => [...one.members].some(rank => suspects.has(rank));
 
 // Suspects are red; the others take the colours in turn.
+const colourOfClass = [];
 function classColour(index) {
-  if (isSuspected(rankClasses[index])) return 'var(--odd)';
-  const before = rankClasses.slice(0, index).filter(one => !isSuspected(one)).length;
-  return 'var(' + kClassColours[before % kClassColours.length] + ')';
+  if (colourOfClass.length === 0) {
+    let next = 0;
+    for (const one of rankClasses) {
+      colourOfClass.push('var(' + (isSuspected(one) ? '--odd' : kClassColours[next++ % kClassColours.length]) + ')');
+    }
+  }
+  return colourOfClass[index];
 }
 
 // A square for each rank, in the colour of its class.
 function rankMap() {
-  const kColumns = 64, kCell = 14, colours = new Map();
-  rankClasses.forEach((one, i) => {
-    const colour = classColour(i);
-    for (const rank of one.members) colours.set(rank, [colour, one]);
-  });
-  const all = [...ranks.keys()], rows = Math.ceil(all.length / kColumns);
-  return svg('svg', {
-    class: 'map',
-    viewBox: `0 0 ${kColumns * kCell} ${rows * kCell}`,
-    role: 'img',
-    'aria-label': 'Every rank, coloured by its class'
-  },
-    all.map((rank, i) => svg('rect', {
-      x: i % kColumns * kCell,
-      y: Math.floor(i / kColumns) * kCell,
-      width: kCell,
-      height: kCell,
-      rx: 2,
-      fill: colours.get(rank)[0]
-    },
-              svg('title', null, 'rank ' + rank + ' on ' + ranks.get(rank).host + ': ' + colours.get(rank)[1].doing))));
+  const kColumns = 64, kCell = 14, classOf = new Map();
+  rankClasses.forEach((one, i) => one.members.forEach(rank => classOf.set(rank, i)));
+  const squares = [...ranks.keys()].map((rank, i) => svg('rect', {
+    x: i % kColumns * kCell, y: Math.floor(i / kColumns) * kCell, width: kCell, height: kCell, rx: 2,
+    fill: classColour(classOf.get(rank)),
+  }, svg('title', null, 'rank ' + rank + ' on ' + ranks.get(rank).host + ': ' +
+    doingText(rankClasses[classOf.get(rank)]))));
+  const rows = Math.ceil(squares.length / kColumns);
+  return svg('svg', {class: 'map', viewBox: `0 0 ${kColumns * kCell} ${rows * kCell}`, role: 'img',
+    'aria-label': 'Every rank, coloured by its class'}, squares);
 }
+
+const kDid = {
+  'waits': 'waited',
+  'creates a communicator': 'was creating a communicator',
+  'on the host': 'was on the host'
+};
+const doingText = one => (one.ending ? kDid[one.doing] + ', then ended (' + one.ending + ')' : one.doing);
 
 function classRow(one, index) {
   const odd = isSuspected(one);
-  const doing = one.doing === 'ended' ? 'ended (' + one.ending + ')' : one.doing;
-  const waited = one.since === null ? '' : lengthText(Math.max(0, page.now - one.since));
+  const waited = one.since === null ? '' : lengthText(Math.max(0, lastOf(one.first) - one.since));
   return el('tr', {class: odd ? 'is-suspected' : null},
     el('th', {scope: 'row', class: odd ? 'suspected' : null},
       el('i', {class: 'swatch', style: 'background: ' + classColour(index)}), one.ranks, odd ? ' (suspected)' : ''),
-    el('td', {class: 'number'}, String(one.size)), el('td', null, doing), el('td', {class: 'number'}, waited),
+    el('td', {class: 'number'}, String(one.size)), el('td', null, doingText(one)), el('td', {class: 'number'}, waited),
     el('td', {class: 'number'}, one.step === null ? '' : String(one.step)),
     el('td', null, [one.phase, one.module].filter(Boolean).join(' / ')),
     el('td', null,

@@ -2,6 +2,24 @@
 
 const isLibrary = frame => /(site-packages|dist-packages|\/lib\/python|^<|torch\/|deepspeed\/)/.test(frame);
 
+// Runs of frames of libraries are folded away; the innermost frame always stays.
+function frameLines(lines) {
+  const kFolded = 3, shown = [];
+  for (let i = 0; i < lines.length;) {
+    let end = i;
+    while (end < lines.length - 1 && isLibrary(lines[end])) ++end;
+    const folded = lines.slice(i, end).map(line => el('code', {class: 'frame library'}, line));
+    if (folded.length >= kFolded) {
+      shown.push(el('details', null, el('summary', {class: 'dim'}, folded.length + ' frames of libraries'), folded));
+    } else {
+      shown.push(...folded);
+    }
+    shown.push(el('code', {class: classes('frame', isLibrary(lines[end]) && 'library')}, lines[end]));
+    i = end + 1;
+  }
+  return shown;
+}
+
 function branch(node) {
   const lines = [];
   let at = node;
@@ -19,7 +37,7 @@ function branch(node) {
       ranksText(at[3]) + (isMany(at[3]) ? ': in their newest calls' : ': in its newest call')));
   return el('li', {class: odd ? 'is-suspected' : null},
     el('span', {class: classes('ranks', odd && 'suspected')}, ranksText(at[1])),
-    lines.map(line => el('code', {class: classes('frame', isLibrary(line) && 'library')}, line)), ends,
+    frameLines(lines), ends,
     at[4].length ? el('ul', null, at[4].map(branch)) : null);
 }
 

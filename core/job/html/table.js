@@ -52,7 +52,8 @@ function tableRow(call) {
 }
 
 function drawTable() {
-  const all = [...ranks.values()].flatMap(one => one.calls).sort((a, b) => isOdd(b) - isOdd(a) || b.enter - a.enter || a.rank - b.rank);
+  const all = [...ranks.values()].flatMap(one => one.calls);
+  all.sort((a, b) => isOdd(b) - isOdd(a) || b.enter - a.enter || a.rank - b.rank);
   if (all.length === 0) return null;
   const leftOut = [...ranks.values()].reduce((sum, one) => sum + one.leftOut, 0);
   const count = el('span', {class: 'dim', 'aria-live': 'polite'}), body = el('tbody');
@@ -92,8 +93,8 @@ function drawTable() {
   drawn.querySelector('tbody').replaceWith(body);
   extend();
   return section('calls', 'Calls', el('div', {class: 'controls'}, input, count), drawn, more,
-    el('p', {class: 'dim'}, 'The odd calls first, then the newest. Words must all be there; ', Object.keys(kFields).join(', '),
-      ' can be asked for as name:value; ', code('/'), ' goes to the search.',
+    el('p', {class: 'dim'}, 'The odd calls first, then the newest. Words must all be there; ',
+      Object.keys(kFields).join(', '), ' can be asked for as name:value; ', code('/'), ' goes to the search.',
       leftOut > 0 ?
         [
           ' ' + leftOut + ' earlier calls are not in this file: ', code('dshang report DIR --dump'),

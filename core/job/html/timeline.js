@@ -1,9 +1,11 @@
 // Draws ranks × time, and tells what is chosen in it.
 
 function describe(call) {
-  const end = call.end === null ?
-    (call.progress === kWaits ? ', and waits since ' + lengthText(Math.max(0, page.now - call.enter)) : '') :
-    ', took ' + lengthText(call.end - call.enter);
+  const waited = lengthText(Math.max(0, lastOf(call.rank) - call.enter));
+  let end = '';
+  if (call.end !== null) end = ', took ' + lengthText(call.end - call.enter);
+  else if (call.progress === kWaits && ranks.get(call.rank).ended === null) end = ', and waits since ' + waited;
+  else if (call.progress === kWaits) end = ', waited ' + waited + ' until the rank ended';
   return 'rank ' + call.rank + ': call ' + call.number + ' of ' + commName(call) + ', ' + callText(call) + ', ' +
     kProgress[call.progress] + '; entered at ' + timeText(call.enter) + end +
     (whereText(call) ? '; ' + whereText(call) : '');
@@ -14,68 +16,49 @@ function axis(scale, bottom) {
   let last = -Infinity;
   scale.times.forEach((time, i) => {
     const x = scale.places[i];
-    if (x - last < 90 || (x > kWidth - 70 && time !== page.now)) return;
+    if (time !== page.now && (x - last < 90 || x > kWidth - 150)) return;
     last = x;
     const isEnd = time === page.now;
     marks.push(svg('line', {class: 'axis', x1: x, x2: x, y1: kTop - 4, y2: bottom}),
       svg('text', {class: 'dim', x: isEnd ? x : x + 3, y: kTop - 8, 'text-anchor': isEnd ? 'end' : null},
         timeText(time)));
   });
+  let labelled = -Infinity;
   for (const cut of scale.cuts) {
     marks.push(
       svg('rect', {class: 'cut', x: cut.from, width: Math.max(0, cut.to - cut.from), y: kTop, height: bottom - kTop},
         svg('title', null, lengthText(cut.gap) + ' in which nothing began or ended, shortened')));
-    if (cut.to - cut.from > 44) {
-      marks.push(svg('text', {class: 'dim', x: (cut.from + cut.to) / 2, y: bottom + 13, 'text-anchor': 'middle'},
+    const middle = (cut.from + cut.to) / 2;
+    if (cut.to - cut.from > 44 && middle - labelled > 70) {
+      labelled = middle;
+      marks.push(svg('text', {class: 'dim', x: middle, y: bottom + 13, 'text-anchor': 'middle'},
         '⋯ ' + lengthText(cut.gap)));
     }
   }
   return marks;
 }
 
-// Bars of one lane; calls that overlap share its height.
-function bars(lane, y, scale, add) {
-  const drawn = [], rows = [];
-  for (const call of lane.calls) {
-    const from = scale.at(call.enter);
-    const ended = ranks.get(call.rank).ended;
-    const until = call.end !== null ? call.end : ended !== null ? ended : page.now;
-    const to = Math.max(from + 3, scale.at(until) - 1);
-    let row = rows.findIndex(end => end <= from + 0.5);
-    if (row < 0) row = rows.length < 3 ? rows.push(0) - 1 : 2;
-    rows[row] = to;
-    drawn.push({call, from, to, row});
-  }
-  const height = (kLaneHeight - 8) / Math.max(1, rows.length);
-  return drawn.map(({call, from, to, row}) => {
-    const top = y + 4 + row * height;
-    const bar = svg('rect', {
-      class: classes('bar', call.progress === kWaits && 'waits', isOdd(call) && 'is-odd'),
-      x: from,
-      width: to - from,
-      y: top,
-      height: height - 1,
-      rx: 2,
-      fill: colourOf(call.op),
-    },
-      svg('title', null, describe(call)));
-    add(call, bar);
-    const label =
-      height > 9 ? [callText(call), call.op, shortOp(call.op)].find(said => 8 + 7 * said.length < to - from) : null;
-    return [bar, label && svg('text', {class: 'on-bar', x: from + 4, y: top + height / 2 + 4}, label)];
-  });
+function barOf({call, from, to, row}, lane, add) {
+  const y = lane.y + 4 + row * lane.rowHeight, height = lane.rowHeight - 1;
+  const bar = svg('rect', {
+    class: classes('bar', call.progress === kWaits && 'waits', isOdd(call) && 'is-odd'),
+    x: from, width: to - from, y, height, rx: 2, fill: colourOf(call.op),
+  }, svg('title', null, describe(call)));
+  add(call, bar);
+  const label = [callText(call), call.op, shortOp(call.op)].find(said => 8 + 7 * said.length < to - from);
+  return [bar, label && svg('text', {class: 'on-bar', x: from + 4, y: y + height / 2 + 4}, label)];
 }
 
 // Where a rank should have made the call that the others are in.
-function missing(lane, y, scale) {
-  const rank = ranks.get(lane.rank);
-  if (parting === null || !lane.odd || rank.calls.some(atParting)) return null;
+function missing(lane, scale) {
+  if (parting === null || !lane.odd || ranks.get(lane.rank).calls.some(atParting)) return [];
   const waited = [...ranks.values()].flatMap(one => one.calls.filter(atParting));
-  if (waited.length === 0) return null;
+  if (waited.length === 0) return [];
   const x = scale.at(waited.reduce((first, call) => Math.min(first, call.enter), Infinity));
+  const width = Math.max(60, kWidth - 14 - x);
   return [
-    svg('rect', {class: 'missing', x, width: Math.max(60, kWidth - 14 - x), y: y + 6, height: kLaneHeight - 12, rx: 3}),
-    svg('text', {class: 'odd', x: x + 8, y: y + kLaneHeight / 2 + 4}, 'no call ' + parting)
+    svg('rect', {class: 'missing', x, width, y: lane.y + 6, height: lane.height - 12, rx: 3}),
+    svg('text', {class: 'odd', x: x + 8, y: lane.y + lane.height / 2 + 4}, 'no call ' + parting)
   ];
 }
 
@@ -87,42 +70,39 @@ function missingText() {
     page.comms[partingComm].name + '. ';
 }
 
+function laneLabel(lane) {
+  const label = lane.label.length > 25 ? lane.label.slice(0, 24) + '…' : lane.label;
+  return [
+    svg('text', {class: lane.odd ? 'odd' : null, x: 6, y: lane.y + (lane.note ? 13 : 19)},
+      (lane.odd ? '◆ ' : '') + label, svg('title', null, lane.label)),
+    lane.note && svg('text', {class: 'dim', x: 6, y: lane.y + 26}, lane.note + ', drawn: rank ' + lane.rank)
+  ];
+}
+
+function endingMark(lane, scale) {
+  const {ended, ending} = ranks.get(lane.rank);
+  if (ended === null) return [];
+  return [svg('text', {class: 'odd', x: Math.min(scale.at(ended), kWidth - 16), y: lane.y + lane.height - 7}, '✕',
+    svg('title', null, 'ended: ' + ending))];
+}
+
+const laneBack = lane => svg('rect', {
+  class: classes('lane', lane.odd && 'is-suspected'), x: 0, y: lane.y + 1, width: kWidth, height: lane.height - 2,
+});
+
+// The picture, and per lane the calls that can be chosen in it.
 function draw(lanes, before, show) {
   chooseCalls(lanes, before);
-  const scale = makeScale(lanes), bottom = kTop + lanes.length * kLaneHeight;
-  const cells = lanes.map(() => []);
+  const scale = makeScale(lanes), bottom = placeLanes(lanes, scale), cells = lanes.map(() => []);
+  const drawLane = (lane, i) => [laneLabel(lane), lane.bars.map(one => barOf(one, lane, (call, bar) => {
+    const cell = {call, bar, lane: i, index: cells[i].length};
+    bar.addEventListener('click', () => show(cell));
+    cells[i].push(cell);
+  })), missing(lane, scale), endingMark(lane, scale)];
   const picture = svg('svg', {
-    viewBox: `0 0 ${kWidth} ${bottom + 20}`,
-    tabindex: 0,
-    role: 'img',
-    'aria-label': 'Calls of ranks over time; arrow keys go from call to call'
-  });
-  const backs = lanes.map((lane, i) => svg('rect', {
-    class: classes('lane', lane.odd && 'is-suspected'),
-    x: 0,
-    y: kTop + i * kLaneHeight + 1,
-    width: kWidth,
-    height: kLaneHeight - 2
-  }));
-  picture.append(...backs, ...axis(scale, bottom));
-  lanes.forEach((lane, i) => {
-    const y = kTop + i * kLaneHeight;
-    const label = lane.label.length > 25 ? lane.label.slice(0, 24) + '…' : lane.label;
-    picture.append(svg('text', {class: lane.odd ? 'odd' : null, x: 6, y: y + (lane.note ? 13 : 19)},
-      (lane.odd ? '◆ ' : '') + label, svg('title', null, lane.label)));
-    if (lane.note)
-      picture.append(svg('text', {class: 'dim', x: 6, y: y + 26}, lane.note + ', drawn: rank ' + lane.rank));
-    picture.append(...bars(lane, y, scale, (call, bar) => {
-      const at = {call, bar, lane: i, index: cells[i].length};
-      bar.addEventListener('click', () => show(at));
-      cells[i].push(at);
-    }).flat().filter(Boolean), ...(missing(lane, y, scale) || []));
-    const ended = ranks.get(lane.rank).ended;
-    if (ended !== null) {
-      picture.append(svg('text', {class: 'odd', x: Math.min(scale.at(ended), kWidth - 16), y: y + 19}, '✕',
-        svg('title', null, 'ended: ' + ranks.get(lane.rank).ending)));
-    }
-  });
+    viewBox: `0 0 ${kWidth} ${bottom + 20}`, tabindex: 0, role: 'img',
+    'aria-label': 'Calls of ranks over time; arrow keys go from call to call',
+  }, lanes.map(laneBack), axis(scale, bottom), lanes.map(drawLane).flat(4).filter(Boolean));
   return {picture, cells};
 }
 

@@ -86,3 +86,30 @@ function makeScale(lanes) {
   };
   return {times, places, cuts, at};
 }
+
+// Places of a lane's bars; calls that overlap lie in up to three rows.
+function placeBars(lane, scale) {
+  const rows = [];
+  return lane.calls.map(call => {
+    const until = call.end !== null ? call.end : lastOf(call.rank);
+    const from = scale.at(call.enter), to = Math.max(from + 3, scale.at(until) - 1);
+    let row = rows.findIndex(end => end <= from + 0.5);
+    if (row < 0) row = rows.length < 3 ? rows.length : 2;
+    rows[row] = to;
+    return {call, from, to, row};
+  });
+}
+
+// Gives each lane its bars and its place; returns where the last one ends.
+function placeLanes(lanes, scale) {
+  let y = kTop;
+  for (const lane of lanes) {
+    lane.bars = placeBars(lane, scale);
+    const rows = 1 + Math.max(0, ...lane.bars.map(bar => bar.row));
+    lane.y = y;
+    lane.rowHeight = rows === 1 ? kLaneHeight - 8 : 17;
+    lane.height = 8 + rows * lane.rowHeight;
+    y += lane.height;
+  }
+  return y;
+}
