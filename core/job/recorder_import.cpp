@@ -16,6 +16,8 @@ constexpr std::uint64_t kLongestWait = 24 * 3600 * kSecond;
 
 }  // namespace
 
+std::string finished_fact(std::uint64_t comm_id) { return "pg.finished." + std::to_string(comm_id); }
+
 struct RecorderImport::State {
   std::unique_ptr<Job> job = std::make_unique<Job>();
   std::map<Rank, RecorderRank> ranks;
@@ -85,11 +87,13 @@ void RecorderImport::State::borrow_ids() {
 // How many collectives a rank has made on a communicator of which its dump has none.
 void RecorderImport::State::know_counts() {
   for (const auto& [id, members] : communicators()) {
-    bool mixed = false, waited_for = false;  // mixed: the status counts sends and receives too
+    bool mixed = false, waited_for = false,
+         coalesced = false;  // mixed: the status counts sends and receives too
     std::int64_t newest = 0;
     for (auto [rank, index] : members) {
       const RecorderRank::Group& group = ranks.at(rank).groups[index];
       mixed = mixed || group.p2p;
+      coalesced = coalesced || group.coalesced;
       waited_for = waited_for || !group.collectives.empty();
       newest = std::max(newest, group.last_seq.value_or(0));
     }
@@ -97,10 +101,15 @@ void RecorderImport::State::know_counts() {
       RecorderRank& one = ranks.at(rank);
       const RecorderRank::Group& group = one.groups[index];
       Comm& comm = one.process->records.comms[index];
-      if (!group.collectives.empty()) continue;
       const RecorderStatus* status = nullptr;
       if (group.pg_id && one.status && one.status->count(*group.pg_id))
         status = &one.status->at(*group.pg_id);
+      bool counts = !mixed && !coalesced;  // sequence ids are numbers of collectives
+      if (status && counts && status->completed > 0) {
+        NameId key = job->names.name(finished_fact(comm.id));
+        one.process->records.facts.push({0, key, job->names.name(std::to_string(status->completed))});
+      }
+      if (!group.collectives.empty()) continue;
       std::optional<std::int64_t> made;
       if (group.last_seq) {
         made = *group.last_seq;

@@ -15,6 +15,10 @@
 
 namespace dshang::job {
 
+// Key of the fact that says how many collectives a rank is known to have finished on a communicator, where
+// calls do not show it: a dump may have only those that are not finished.
+std::string finished_fact(std::uint64_t comm_id);
+
 class RecorderImport {
  public:
   RecorderImport();

@@ -1,11 +1,14 @@
 // Jobs as Flight Recorder dumps, for the tests beside it and for tests/bench/recorder_speed.py.
 //   recorder_jobs snapshot FILE FOLDER        a snapshot of tests/golden
+//   recorder_jobs missing RANKS CALLS FOLDER  one communicator; rank RANKS / 2 has not made the last call
 //   recorder_jobs large RANKS CALLS FOLDER    one communicator; rank RANKS / 2 leaves out one call in the
 //   last round, and all wait
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 
@@ -53,8 +56,9 @@ std::vector<job::SiteId> sites(job::Names& names) {
   return all;
 }
 
-job::Call call_of(int rank, int odd, int calls, int number, const std::vector<job::SiteId>& sites) {
-  bool behind = rank == odd && number > calls - kRound;
+// `done`: calls up to there are done; behind it the odd rank is one call ahead.
+job::Call call_of(int rank, int odd, int done, int number, const std::vector<job::SiteId>& sites) {
+  bool behind = rank == odd && number > done;
   int in_round = (number + (behind ? 1 : 0)) % kRound;
   job::Call call;
   call.number = static_cast<std::uint64_t>(number);
@@ -66,14 +70,14 @@ job::Call call_of(int rank, int odd, int calls, int number, const std::vector<jo
   call.enter_ns = static_cast<std::uint64_t>(number) * 1'000'000;
   call.return_ns = call.enter_ns + 500;
   call.flags = flight::kCallReturned | flight::kCallMarked | flight::kCallStartMarked;
-  if (number <= calls - kRound) {
+  if (number <= done) {
     call.flags |= flight::kCallStarted | flight::kCallDone;
     call.done_ns = call.return_ns + 1000;
   }
   return call;
 }
 
-void make_large(job::Job& job, int ranks, int calls) {
+void make_large(job::Job& job, int ranks, int calls, bool is_missing) {
   std::vector<job::SiteId> places = sites(job.names);
   for (int rank = 0; rank < ranks; ++rank) {
     job.processes.push_back(std::make_unique<job::Process>());
@@ -89,8 +93,10 @@ void make_large(job::Job& job, int ranks, int calls) {
     comm.rank = rank;
     comm.size = ranks;
     records.comms.push_back(comm);
-    for (int number = 1; number <= calls; ++number)
-      records.calls.push(call_of(rank, ranks / 2, calls, number, places));
+    bool stops = is_missing && rank == ranks / 2;
+    for (int number = 1; number <= calls - (stops ? 1 : 0); ++number)
+      records.calls.push(call_of(rank, is_missing ? -1 : ranks / 2, is_missing ? calls - 1 : calls - kRound,
+                                 number, places));
   }
   job.journal.start_real_ns = kStartReal;
   job.journal.now_ns = static_cast<std::uint64_t>(calls) * 1'000'000 + 60 * kSecond;
@@ -103,10 +109,10 @@ int main(int argc, char** argv) {
   try {
     if (argc == 4 && !std::strcmp(argv[1], "snapshot")) {
       read_snapshot(job, argv[2]);
-    } else if (argc == 5 && !std::strcmp(argv[1], "large")) {
-      make_large(job, std::atoi(argv[2]), std::atoi(argv[3]));
+    } else if (argc == 5 && (!std::strcmp(argv[1], "large") || !std::strcmp(argv[1], "missing"))) {
+      make_large(job, std::atoi(argv[2]), std::atoi(argv[3]), !std::strcmp(argv[1], "missing"));
     } else {
-      throw std::runtime_error("recorder_jobs snapshot FILE FOLDER | large RANKS CALLS FOLDER");
+      throw std::runtime_error("recorder_jobs snapshot FILE FOLDER | missing|large RANKS CALLS FOLDER");
     }
     for (const std::string& line : monitor::write_recorder_dumps(job, argv[argc - 1]))
       std::fprintf(stderr, "%s\n", line.c_str());
