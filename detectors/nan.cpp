@@ -117,20 +117,22 @@ std::optional<Cause> of_batch(const std::vector<Seen>& first) {
   return cause;
 }
 
+Cause cause_in_ids(const job::RankView& rank, const NumberFact& ids) {
+  Cause cause;
+  cause.suspects = {rank.rank};
+  cause.text = ": batch " + ids.text("batch") + " of " + job::ranks_text(cause.suspects) +
+               "'s loader holds ids from " + ids.text("smallest") + " to " + ids.text("largest") + " in " +
+               field_text(ids) + ", and the model's largest embedding has " + ids.text("rows") + " rows";
+  cause.fix.push_back(
+      "Use the tokenizer that belongs to the model; after tokens were added: "
+      "model.resize_token_embeddings(len(tokenizer)), on every rank and before deepspeed.initialize.");
+  cause.fix.push_back("Pad with tokenizer.pad_token_id; -100 is for labels only.");
+  return cause;
+}
+
 std::optional<Cause> of_ids(const std::vector<Seen>& first) {
   for (const Seen& seen : first) {
-    const NumberFact& ids = seen.ids;
-    if (!belongs_to(ids, seen.step)) continue;
-    Cause cause;
-    cause.suspects = {seen.rank->rank};
-    cause.text = ": batch " + ids.text("batch") + " of " + job::ranks_text(cause.suspects) +
-                 "'s loader holds ids from " + ids.text("smallest") + " to " + ids.text("largest") + " in " +
-                 field_text(ids) + ", and the model's largest embedding has " + ids.text("rows") + " rows";
-    cause.fix.push_back(
-        "Use the tokenizer that belongs to the model; after tokens were added: "
-        "model.resize_token_embeddings(len(tokenizer)), on every rank and before deepspeed.initialize.");
-    cause.fix.push_back("Pad with tokenizer.pad_token_id; -100 is for labels only.");
-    return cause;
+    if (belongs_to(seen.ids, seen.step)) return cause_in_ids(*seen.rank, seen.ids);
   }
   return std::nullopt;
 }
@@ -326,9 +328,56 @@ void tell_evaluation(Work& work) {
   work.findings.push_back(std::move(f));
 }
 
+// The lookup itself fails: on the CPU as an IndexError, on a device as an assertion of the kernel.
+const job::Exception* failed_lookup(const JobView& view, const job::RankView& rank, std::uint64_t since_ns) {
+  const auto& exceptions = rank.records().exceptions;
+  for (std::uint64_t n = exceptions.first(); n < exceptions.end(); ++n) {
+    const std::string& message = view.names().text(exceptions.at(n).message);
+    bool of_index = message.find("device-side assert") != message.npos ||
+                    message.find("index out of range") != message.npos;
+    if (of_index && exceptions.at(n).time_ns >= since_ns) return &exceptions.at(n);
+  }
+  return nullptr;
+}
+
+// Ids without a row in the embedding, of a batch behind which a lookup failed.
+void tell_ids(Work& work) {
+  const JobView& view = work.view;
+  for (const job::RankView* rank : real_ranks(view)) {
+    NumberFact ids(view, *rank, "ids.range");
+    const job::Exception* failed = ids ? failed_lookup(view, *rank, ids.time_ns()) : nullptr;
+    if (!failed || NumberFact(view, *rank, "nan.loss")) continue;
+    Cause cause = cause_in_ids(*rank, ids);
+    Finding f;
+    f.type = "nan";
+    f.subject = "ids";
+    f.severity = Severity::kError;
+    f.certainty = Certainty::kProven;
+    f.class_certainty = Certainty::kJudged;
+    if (failed->step != job::kNoStep) f.step = failed->step;
+    f.suspects = cause.suspects;
+    f.summary = "a lookup failed on " + job::ranks_text(f.suspects) + cause.text;
+    f.evidence.push_back("its error: " + view.names().text(failed->message));
+    f.evidence.push_back("judged: ids are recognised by the name of their field");
+    f.fix = cause.fix;
+    f.at = view.seconds(ids.time_ns());
+    work.findings.push_back(std::move(f));
+    std::size_t at = work.findings.size() - 1;
+    for (std::size_t i = 0; i < at; ++i) {
+      Finding& other = work.findings[i];
+      bool mine = std::count(other.suspects.begin(), other.suspects.end(), rank->rank) > 0;
+      if (mine && !other.consequence_of && other.severity >= Severity::kError &&
+          other.at >= work.findings[at].at - 1)
+        other.consequence_of = at;
+    }
+    return;
+  }
+}
+
 void run(Work& work) {
   tell_training(work);
   tell_evaluation(work);
+  tell_ids(work);
 }
 
 }  // namespace

@@ -61,6 +61,8 @@ def main():
     counted = figures["counted"]
     total = sum(count * cost for count, cost in counted.values()) / 1e3
     cpu = median(min(step[1] for step in block) for block in figures["off"])
+    looks = sum(count * cost for name, (count, cost) in counted.items() if name.startswith("look")) / 1e3
+    print(f"  of this numerics: {looks:.2f} ms a step, {100 * looks / cpu:.2f} %")
     print(f"  counted: {total:.2f} of {cpu:.1f} ms CPU time a step, {100 * total / cpu:.2f} %: " +
           ", ".join(f"{count} x {cost:.1f} us {name}" for name, (count, cost) in counted.items()))
 

@@ -118,9 +118,36 @@ def counted(probe, native, step, module, coordinator):
         "visit": alone_us(lambda: fetch(coordinator, module, forward=True)),
         "gather": alone_us(lambda: gather(coordinator, params, forward=True)) * step.parameters / len(params),
         "phase_push": alone_us(phase), "memory": alone_us(parts.memory.sample, 200)}
+    costs.update(looks(parts, torch.zeros((), device="cuda")))
     counts = counting.counts + samples
+    for name in costs:
+        counts.setdefault(name, 1)                       # a loss, a norm and a batch a step
     counts["gather"] = min(counts["gather"], 1)          # one bundle of all parameters, or the same ones in pieces
     return {name: (counts[name], cost) for name, cost in costs.items()}
+
+
+def look_us(look, poll, rounds=20, times=100):
+    """CPU time of starting one look and of reading what came of it; waiting for the device is not part of it."""
+    best = float("inf")
+    for _ in range(rounds):
+        begin = time.thread_time()
+        for _ in range(times):
+            look()
+        spent = time.thread_time() - begin
+        torch.cuda.synchronize()
+        begin = time.thread_time()
+        poll()
+        best = min(best, (spent + time.thread_time() - begin) / times)
+    return 1e6 * best
+
+
+def looks(parts, number):
+    """What a loss, a norm and a batch take."""
+    numbers, poll = parts.numbers, parts.later.poll
+    batch = [torch.randn(BATCH, WIDTH)]
+    return {"look at a loss": look_us(lambda: numbers.loss(number), poll),
+            "look at a norm": look_us(lambda: numbers.norm(number), poll),
+            "look at a batch": alone_us(lambda: parts.inputs.batch(batch, 0, True), 200)}
 
 
 def armed_probe(seconds=10):
