@@ -35,7 +35,7 @@ class Probe:
         self.names = Names(native)
         self.errors = Errors(native, self.names, self.patches)
         self.phases = Phases(native, self.names, self.errors, self.patches)
-        self.memory = Memory(native, self.patches)
+        self.memory = Memory(native, self.patches, self.names)
         self.steps = Steps(native, self.memory)
         self.imports = ImportWatch(self.patches)
         self.compiled = Compiled(self)
@@ -47,6 +47,10 @@ class Probe:
         self.zero3 = Zero3(native, self.names, self.phases, self.patches)
         self.steps.at_begin = [self._guarded("data loaders", self.loader.step_begins),
                                self._guarded("seeds", self.training.step_begins)]
+
+    @property
+    def tensor_types(self):
+        return (self.torch.Tensor, self.torch.nn.Parameter)
 
     def _guarded(self, name, function):
         return lambda step: self.patches.guarded(name, function, step)
@@ -105,6 +109,7 @@ class Arming:
 
     def _end(self):
         if self.done:
+            self.probe.memory.step_ends()
             self.probe.native.teardown(1)
 
     def undo(self):

@@ -2,7 +2,7 @@
 hold, and when one is exhausted."""
 import weakref
 
-from dshang_probe.batches import fingerprint
+from dshang_probe.batches import fingerprint, largest
 from dshang_probe.errors import without_own_frame
 from dshang_probe.known import is_known, own_attribute
 
@@ -25,6 +25,7 @@ class Loader:
         self.readings = weakref.WeakKeyDictionary()    # by loader
         self.open = weakref.WeakKeyDictionary()        # by iterator
         self.newest = None            # whose batch was taken last
+        self.sizes = ()               # of the largest tensor of that batch
         self.training = None          # whose batch the first training step took
 
     def watch(self, module):
@@ -68,6 +69,7 @@ class Loader:
         if reading is None:
             return
         self.newest = reading
+        self.sizes = largest(batch, self.probe.tensor_types)
         if len(reading.batches) >= _BATCHES or self.training not in (None, reading):
             return
         torch = self.probe.torch
