@@ -2,9 +2,13 @@
 //
 // A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no
 // finding.  A program may also catch the exception and go on (a search for the largest batch): then the
-// finding is over, unless the ranks parted behind it.
+// finding is over, unless the ranks parted behind it.  What the memory was used for, and what would make it
+// fit, is in alloc_story.h.
 #include <algorithm>
 
+#include "detectors/alloc_story.h"
+#include "detectors/memory_use.h"
+#include "detectors/whereabouts.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -13,6 +17,7 @@ namespace {
 constexpr double kRetrySeconds = 1;                  // time an allocator may take to try again
 constexpr std::uint64_t kBehindNs = 60'000'000'000;  // what parts later has another cause
 constexpr std::int32_t kOutOfMemory = 2;             // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+constexpr std::size_t kMostOthers = 4;               // ranks told of one by one
 
 const job::AllocFailure* last_failure(const JobView& view, const job::RankView& rank) {
   const auto& failures = rank.records().alloc_failures;
@@ -70,7 +75,30 @@ std::string where(const JobView& view, const job::AllocFailure& failure) {
   return text;
 }
 
-Finding make_finding(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
+// What they hold, and where they are while this rank is out of memory.
+void add_others(const JobView& view, const job::RankView& rank, bool is_over, Finding& f) {
+  std::string held, places;
+  std::size_t told = 0, left_out = 0;
+  for (std::size_t r = 0; r < view.ranks.size(); ++r) {
+    const job::RankView& other = view.ranks[r];
+    if (other.rank == rank.rank) continue;
+    if (told++ >= kMostOthers) {
+      ++left_out;
+      continue;
+    }
+    std::string name = "rank " + std::to_string(other.rank) + " ";
+    held += (held.empty() ? "" : ", ") + name +
+            bytes_text(other.records().live[static_cast<std::size_t>(flight::MemoryKind::kDevice)]);
+    if (const job::Call* call = oldest_outstanding(other))
+      places += (places.empty() ? "" : "; ") + name + waits_in_text(view, r, *call);
+  }
+  std::string more = left_out ? " and " + std::to_string(left_out) + " more" : "";
+  if (!held.empty()) f.evidence.push_back("allocated by the others: " + held + more);
+  if (!places.empty() && !is_over) f.evidence.push_back("meanwhile: " + places + more);
+}
+
+Finding make_finding(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure,
+                     bool is_over) {
   Finding f;
   f.type = "alloc-failed";
   f.severity = Severity::kError;
@@ -78,34 +106,23 @@ Finding make_finding(const JobView& view, const job::RankView& rank, const job::
   f.suspects = {rank.rank};
   f.at = view.seconds(failure.time_ns);
   if (failure.step != job::kNoStep) f.step = failure.step;
+  AllocStory story = story_of(view, rank, failure);
   f.summary = "rank " + std::to_string(rank.rank) + " could not allocate " + bytes_text(failure.size) +
               " of device memory (" + bytes_text(failure.free) + " free of " + bytes_text(failure.total) +
-              ")" + where(view, failure);
-  f.evidence.push_back("allocated by the process through CUDA at that moment: " +
-                       bytes_text(failure.live_device));
-  std::string peers;
-  for (const job::RankView& other : view.ranks) {
-    if (other.rank == rank.rank) continue;
-    peers += (peers.empty() ? "" : ", ") + std::string("rank ") + std::to_string(other.rank) + " " +
-             bytes_text(other.records().live[static_cast<std::size_t>(flight::MemoryKind::kDevice)]);
-  }
-  if (!peers.empty()) f.evidence.push_back("allocated by the others: " + peers);
-  f.fix = {
-      "Make the step smaller on this rank: micro-batch size, sequence length, activation checkpointing, "
-      "offload.",
-      "If the size varies from batch to batch, bound it (sort or cap by length); if much is reserved but "
-      "unused, try "
-      "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."};
+              ")" + where(view, failure) + story.summary;
+  f.evidence = std::move(story.evidence);
+  add_others(view, rank, is_over, f);
+  f.fix = std::move(story.fix);
   return f;
 }
 
 void run(Work& work) {
   for (const job::RankView& rank : work.view.ranks) {
     if (const job::AllocFailure* failure = last_failure(work.view, rank)) {
-      Finding f = make_finding(work.view, rank, *failure);
       std::uint64_t went_on_ns = went_on_at(rank, failure->time_ns);
-      if (went_on_ns != 0 && !parted_behind(work, rank, failure->time_ns))
-        f.resolved = work.view.seconds(went_on_ns);
+      bool is_over = went_on_ns != 0 && !parted_behind(work, rank, failure->time_ns);
+      Finding f = make_finding(work.view, rank, *failure, is_over);
+      if (is_over) f.resolved = work.view.seconds(went_on_ns);
       work.findings.push_back(std::move(f));
     }
   }

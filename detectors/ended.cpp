@@ -34,6 +34,7 @@ bool Ended::interrupted() const {
 }
 
 std::string Ended::text() const {
+  if (for_want_of_memory()) return "was ended by the kernel's OOM killer for want of host memory (SIGKILL)";
   if (death.known == job::EndingKnown::kNo)
     return "is gone without a trace (SIGKILL likely: the kernel's OOM killer, scancel, kill -9)";
   if (death.by_signal)
@@ -54,7 +55,7 @@ std::vector<Ended> endings(const JobView& view) {
 
 bool stopped_with_others(const JobView& view, const std::vector<Ended>& all, const Ended& ended) {
   bool has_status = ended.death.known != job::EndingKnown::kNo && !ended.death.by_signal;
-  if (has_status || victims_of(view, *ended.rank)) return false;
+  if (has_status || ended.for_want_of_memory() || victims_of(view, *ended.rank)) return false;
   // The same way: a launcher that ends the rest after one rank was killed sends another signal.
   auto same_way = [&](const Ended& other) {
     if (ended.death.known == job::EndingKnown::kNo) return other.death.known == job::EndingKnown::kNo;

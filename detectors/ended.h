@@ -17,6 +17,8 @@ struct Ended {
   bool normal() const { return death.known != job::EndingKnown::kNo && !death.by_signal && death.code == 0; }
   // Asked to stop: SIGINT, SIGTERM, or the exit status that shells and launchers make of them.
   bool interrupted() const;
+  // Ended by the kernel's OOM killer, as far as its counters tell.
+  bool for_want_of_memory() const { return death.oom_kills > 0; }
   std::string text() const;  // "was killed by SIGKILL", "ended with exit status 1", ...
 };
 

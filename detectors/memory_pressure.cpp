@@ -4,11 +4,11 @@
 //
 // Little free memory alone is nothing: caching allocators keep it low.  A communicator counts where its
 // creation failed or goes on, or where one like it would no longer fit.  The peak of a step is what the probe
-// reads from torch's allocator; what other libraries and processes take of the device is not in it, so the
-// true headroom is smaller.
+// reads from torch's allocator; what is free is seen now and then, and what nobody accounts for (context,
+// NCCL, other processes) follows from it.  Where it was not seen the true headroom is smaller.
 #include <algorithm>
-#include <cstdlib>
 
+#include "detectors/memory_use.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -21,22 +21,8 @@ using job::MemoryStep;
 using job::RankView;
 
 constexpr std::size_t kLookedAt = 50;   // steps
-constexpr std::size_t kTightSteps = 3;  // of them
-constexpr std::size_t kRetrySteps = 2;
-
-std::uint64_t device_total(const JobView& view, const RankView& rank) {
-  const auto& facts = rank.records().facts;
-  for (std::uint64_t n = facts.end(); n-- > facts.first();) {
-    if (view.names().text(facts.at(n).key) == "device.memory_total") {
-      return std::strtoull(view.names().text(facts.at(n).value).c_str(), nullptr, 10);
-    }
-  }
-  const auto& failures = rank.records().alloc_failures;
-  for (std::uint64_t n = failures.end(); n-- > failures.first();) {
-    if (failures.at(n).total != kUnknownBytes) return failures.at(n).total;
-  }
-  return 0;
-}
+constexpr std::size_t kRetrySteps = 2;  // of them
+constexpr std::uint64_t kRungs = 100;   // a peak that is higher by a hundredth of the device is told anew
 
 std::string headroom_text(const JobView& view, std::uint64_t headroom) {
   return "judged by DSHANG_MEMORY_HEADROOM: " + bytes_text(headroom) +
@@ -101,46 +87,58 @@ void look_at_communicators(Work& work, const RankView& rank, std::uint64_t headr
   }
 }
 
+struct Looked {
+  std::vector<const MemoryStep*> steps, tight, retried;
+  const MemoryStep* peak = nullptr;  // of the tight ones, the first that came so far
+  std::uint64_t left = 0;            // at it
+};
+
+// What others take of the device differs by when it was looked at: the least of it is surely taken.
+std::uint64_t least_unaccounted(const std::vector<const MemoryStep*>& steps) {
+  Bytes least;
+  for (const MemoryStep* step : steps) {
+    if (Bytes other = unaccounted(*step)) least = std::min(least.value_or(*other), *other);
+  }
+  return least.value_or(0);
+}
+
+Looked look_at(const RankView& rank, std::uint64_t total, std::uint64_t headroom) {
+  Looked looked;
+  looked.steps = memory_steps(rank, kLookedAt);
+  std::uint64_t reach = total - std::min(total, least_unaccounted(looked.steps));
+  for (const MemoryStep* step : looked.steps) {
+    if (step->retries) looked.retried.push_back(step);
+    if (!total || !known(step->allocated_peak)) continue;
+    std::uint64_t left = reach - std::min(reach, step->allocated_peak);
+    if (left >= headroom) continue;
+    looked.tight.push_back(step);
+    bool higher = !looked.peak || step->allocated_peak >= looked.peak->allocated_peak + total / kRungs;
+    if (higher) looked.peak = step, looked.left = left;
+  }
+  return looked;
+}
+
 void look_at_steps(Work& work, const RankView& rank, std::uint64_t total, std::uint64_t headroom) {
   const JobView& view = work.view;
-  const auto& steps = rank.records().memory_steps;
-  std::uint64_t from = steps.end() > steps.first() + kLookedAt ? steps.end() - kLookedAt : steps.first();
-  const MemoryStep *tightest = nullptr, *first_retry = nullptr;
-  std::size_t tight = 0, retried = 0, looked_at = 0;
-  for (std::uint64_t n = from; n < steps.end(); ++n) {
-    const MemoryStep& step = steps.at(n);
-    if (step.time_ns == 0) continue;
-    ++looked_at;
-    if (step.retries) {
-      ++retried;
-      if (!first_retry) first_retry = &step;
-    }
-    if (!total || step.allocated_peak == kUnknownBytes ||
-        total - std::min(total, step.allocated_peak) >= headroom)
-      continue;
-    ++tight;
-    if (!tightest || step.allocated_peak > tightest->allocated_peak) tightest = &step;
+  Looked looked = look_at(rank, total, headroom);
+  if (!looked.peak && looked.retried.size() < kRetrySteps) return;
+  const MemoryStep& named = looked.peak ? *looked.peak : *looked.retried.front();
+  Finding f = finding_of(rank, looked.peak ? ": the peak of step " + std::to_string(named.step) + " leaves " +
+                                                 bytes_text(looked.left) + " of " + bytes_text(total) +
+                                                 " of device memory"
+                                           : ": the allocator had to flush its cache and ask again in " +
+                                                 std::to_string(looked.retried.size()) + " of the last " +
+                                                 std::to_string(looked.steps.size()) + " steps");
+  f.step = named.step;
+  for (std::string& line : evidence_of_peak(view, rank, named)) f.evidence.push_back(std::move(line));
+  if (looked.peak) {
+    f.measure = static_cast<std::int64_t>(named.allocated_peak / (total / kRungs + 1));
+    f.evidence.push_back("so close in " + std::to_string(looked.tight.size()) + " of the last " +
+                         std::to_string(looked.steps.size()) + " steps; " + headroom_text(view, headroom));
   }
-  if (tight < kTightSteps && retried < kRetrySteps) return;
-  bool is_tight = tight >= kTightSteps;
-  const MemoryStep& named = is_tight ? *tightest : *first_retry;
-  Finding f = finding_of(
-      rank, is_tight
-                ? ": the peak of a step leaves " + bytes_text(total - std::min(total, named.allocated_peak)) +
-                      " of " + bytes_text(total) + " of device memory"
-                : ": the allocator had to flush its cache and ask again in " + std::to_string(retried) +
-                      " of the last " + std::to_string(looked_at) + " steps");
-  if (named.step != job::kNoStep) f.step = named.step;
-  if (is_tight) {
-    f.evidence.push_back(
-        "so in " + std::to_string(tight) + " of the last " + std::to_string(looked_at) +
-        " steps; peak of what torch had allocated: " + bytes_text(named.allocated_peak) +
-        (named.reserved_peak == kUnknownBytes ? "" : ", reserved " + bytes_text(named.reserved_peak)));
-    f.evidence.push_back(headroom_text(view, headroom));
-  }
-  if (retried)
-    f.evidence.push_back("requests that failed and succeeded after a flush: in " + std::to_string(retried) +
-                         " steps");
+  if (!looked.retried.empty())
+    f.evidence.push_back("requests that failed and succeeded after a flush: in " +
+                         std::to_string(looked.retried.size()) + " steps");
   f.fix = {
       "Make the step smaller on this rank (micro-batch, sequence length, activation checkpointing, offload) "
       "before it runs out of memory.",

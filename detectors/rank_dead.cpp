@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "detectors/ended.h"
+#include "detectors/host_memory_end.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -78,6 +79,9 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
   for (const Ended& ended : together) {
     f.evidence.push_back("rank " + std::to_string(ended.rank->rank) + " (pid " +
                          std::to_string(ended.rank->records().pid) + ") " + ended.text());
+    if (ended.for_want_of_memory()) {
+      for (std::string& line : evidence_of_host_memory(view, ended)) f.evidence.push_back(std::move(line));
+    }
     add_last_exception(view, *ended.rank, f);
   }
   if (!f.step && first.rank->records().step != job::kNoStep) f.step = first.rank->records().step;
@@ -88,6 +92,8 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
         "batches "
         "(`drop_last=True`), or an all-reduced stop flag.",
         "If a rank ends on purpose, end the others with it."};
+  } else if (first.for_want_of_memory()) {
+    f.fix = fixes_of_host_memory(view, first);
   } else if (first.death.known == job::EndingKnown::kNo || (first.death.by_signal && first.death.code == 9)) {
     f.fix = {
         "Look for the kernel's OOM killer (`dmesg`, the cgroup's memory.events) and for whoever sent "

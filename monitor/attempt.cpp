@@ -121,6 +121,7 @@ void Attempt::update() {
 void Attempt::end(Attached& attached) {
   load(attached);
   attached.process->journal.death = read_death(attached.process->records, attached.pid, attached.pidfd.get());
+  attached.watch.memory().explain(*attached.process->journal.death);
   attached.connection.socket.reset();
   attached.pidfd.reset();
   note(line_of_death(attached.process->journal));

@@ -157,6 +157,7 @@ std::optional<DryRunPlan> plan_dry_run(const DryRunOptions& options, const DryRu
       {"SIMGPU_DEVICES", std::to_string(options.ranks)},
       {"SIMGPU_VRAM_BYTES", std::to_string(static_cast<long long>(gpu->mebibytes) << 20)},
       {"SIMGPU_NUM", options.numerics},
+      {"DSHANG_DRY_RUN", gpu->name},
       {"TRITON_LIBCUDA_PATH", places.libraries},  // Triton looks for the file libcuda.so.1 there
   };
   // Computed floats are real in `small` only; moving all of them costs time and memory for nothing elsewhere.

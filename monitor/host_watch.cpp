@@ -48,6 +48,7 @@ std::uint64_t GrowingSum::forget_others() {
 job::HostSample HostWatch::look(const std::vector<job::Thread>& threads, const ProcessTable& processes) {
   job::HostSample sample;
   sample.time_ns = now_ns();
+  memory_.look(sample.time_ns);
   std::string path = process_path(pid_);
   auto process = read_stat(path);
   if (!process) return sample;
@@ -55,6 +56,7 @@ job::HostSample HostWatch::look(const std::vector<job::Thread>& threads, const P
   sample.wchan = read_wchan(path);
   sample.syscall = read_syscall(path);
   if (process->state == 'Z') return sample;
+  sample.rss_bytes = read_resident(path);
 
   cpu_known_ = io_known_ = true;
   runnable_ = false;

@@ -1,4 +1,5 @@
-// Looks at one rank process from outside, again and again: CPU time and I/O of what works for the job in it.
+// Looks at one rank process from outside, again and again: CPU time and I/O of what works for the job in it, and its
+// host memory.
 //
 // Counted are the threads that made calls or visits and the child processes; where no thread has made any
 // yet, the process without dshang's own threads.  What its other threads do is told apart: it may be what
@@ -13,6 +14,7 @@
 
 #include "core/job/journal.h"
 #include "core/job/records.h"
+#include "monitor/host_memory.h"
 #include "monitor/proc.h"
 
 namespace dshang::monitor {
@@ -39,10 +41,12 @@ class GrowingSum {
 
 class HostWatch {
  public:
-  explicit HostWatch(std::int32_t pid) : pid_(pid) {}
+  explicit HostWatch(std::int32_t pid) : pid_(pid), memory_(pid) {}
 
   // `threads` is what the process has recorded of its threads.
   job::HostSample look(const std::vector<job::Thread>& threads, const ProcessTable& processes);
+
+  const HostMemory& memory() const { return memory_; }
 
  private:
   bool look_at_threads(const std::vector<job::Thread>& threads);
@@ -51,6 +55,7 @@ class HostWatch {
   void count_io(std::uint64_t key, const std::string& path, bool old);
 
   std::int32_t pid_;
+  HostMemory memory_;
   bool cpu_known_ = false, io_known_ = false;
   bool runnable_ = false;              // a thread that makes calls, or a child
   std::uint64_t last_look_ticks_ = 0;  // CLOCK_BOOTTIME in ticks; 0 = never

@@ -11,6 +11,7 @@
 #include <system_error>
 #include <thread>
 
+#include "detectors/memory_table.h"
 #include "monitor/clock.h"
 #include "monitor/left_behind.h"
 #include "monitor/metrics/page.h"
@@ -302,12 +303,21 @@ void Loop::say_trouble() {
     job_output_.say(failure + "; the records are kept, watching goes on");
 }
 
+// In one piece: other ranks' last words may come at the same time.
+void Loop::say_memory() {
+  std::string text;
+  for (const std::string& line : detect::memory_table(job::make_view(attempt_->job()), settings_.simulated))
+    text += "dshang: " + line + "\n";
+  if (!text.empty()) job_output_.write(text);
+}
+
 void Loop::finish() {
   server_.close();
   guests_.clear();
   attempt_->update();
   analyse(now_ns(), true);
   say_trouble();
+  if (!settings_.simulated.empty()) go("the table of memory", [&] { say_memory(); });
   job_output_.close_all();
   go("writing the files", [&] { output_->finish(*attempt_); });
   worker_->drain(kPatienceForFiles);

@@ -58,6 +58,7 @@ class Loop {
   template <typename Part>
   void go(const char* name, Part part);
   void say_trouble();
+  void say_memory();
   void say_blind();
   void finish();
   bool anybody_alive() const;

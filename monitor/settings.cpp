@@ -22,6 +22,9 @@ DSHANG_PARAM(seconds, POLL, "0.05", "0.005..5", "seconds between two looks of th
 DSHANG_PARAM(seconds, PERSIST, "2", "0.1..3600",
              "seconds between copies of changed flight memory to node-local disk");
 
+DSHANG_PARAM(string, DRY_RUN, "", "the name of a GPU",
+             "set by `dshang dry-run`: the job ends with a table of the memory that each rank needed");
+
 DSHANG_PARAM(seconds, STALL_AFTER, "30", "0.1..86400",
              "seconds without progress after which a judged finding may be made");
 DSHANG_PARAM(percent_or_bytes, MEMORY_HEADROOM, "5%", "0%..100%",
@@ -106,6 +109,7 @@ Settings read_settings(std::uint64_t job) {
   settings.poll_ns = nanoseconds(param_POLL.value());
   settings.persist_ns = nanoseconds(param_PERSIST.value());
   settings.parameters = analysis_parameters();
+  settings.simulated = param_DRY_RUN.value();
   settings.node = node_number();
   return settings;
 }

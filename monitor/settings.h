@@ -17,6 +17,7 @@ struct Settings {
   std::uint64_t poll_ns = 0;            // DSHANG_POLL
   std::uint64_t persist_ns = 0;         // DSHANG_PERSIST
   std::vector<std::string> parameters;  // all DSHANG_* as they are set, "NAME=value", sorted
+  std::string simulated;                // DSHANG_DRY_RUN: the GPU whose memory is simulated, "" = a real one
   std::int32_t node = -1;               // number of this node as the launcher gave it, -1 = not known
 };
 

@@ -20,7 +20,7 @@
 namespace dshang::flight {
 
 inline constexpr std::uint64_t kMagic = 0x4d46474e41485344;  // "DSHANGFM"
-inline constexpr std::uint32_t kVersion = 2;
+inline constexpr std::uint32_t kVersion = 3;
 inline constexpr std::int64_t kNoStep = INT64_MIN;
 inline constexpr std::uint64_t kUnknownBytes = UINT64_MAX;
 
@@ -189,6 +189,15 @@ struct MemoryLive {
   std::atomic<std::uint64_t> untracked;                // allocations the ledger had no room for
 };
 
+inline constexpr unsigned kMemoryPhases = 6, kBatchSizes = 4;
+
+// What the caching allocator held at most in one phase of the step, from the probe.
+struct MemoryPhase {
+  std::uint64_t allocated;
+  std::uint32_t phase;          // string
+  std::uint32_t reserved;
+};
+
 // Written when the next step begins: peaks and counts are those of this step.  In a program that announces no steps, once
 // a second in which something was allocated, freed or refused; `step` is then kNoStep.
 struct MemoryStep {
@@ -200,6 +209,11 @@ struct MemoryStep {
   std::uint64_t allocations, frees, failures, retries;
   std::uint64_t reserved_peak;  // of the caching allocator, from the probe; kUnknownBytes otherwise
   std::uint64_t allocated_peak;
+  std::uint64_t device_free;    // of the device, as seen last; kUnknownBytes otherwise
+  std::uint64_t device_total;
+  std::uint32_t peak_phase, peak_module;  // where the process's own device memory grew last in this step, 0 = nowhere
+  std::uint32_t batch[kBatchSizes];       // sizes of the largest tensor that a forward was given, 0 = none
+  MemoryPhase phases[kMemoryPhases];      // phase 0 = unused
 };
 
 struct AllocFailure {
@@ -215,6 +229,9 @@ struct AllocFailure {
   MemoryKind kind;
   std::uint8_t retried;         // the same request succeeded later
   std::uint8_t reserved[2];
+  std::uint64_t live_other;     // pool, managed and virtual memory of the process
+  std::uint64_t allocator_reserved, allocator_allocated;  // as the probe saw them last; kUnknownBytes otherwise
+  std::uint32_t batch[kBatchSizes];  // of the step so far
 };
 
 // ---- threads, facts, exceptions, stacks, ending ----------------------------------------------------------------
@@ -331,6 +348,8 @@ static_assert(sizeof(VisitRecord) == 64);
 static_assert(sizeof(CommEntry) == 112);
 static_assert(sizeof(StringEntry) == 16);
 static_assert(sizeof(SiteEntry) == 784);
+static_assert(sizeof(MemoryStep) == 304);
+static_assert(sizeof(AllocFailure) == 120);
 static_assert(sizeof(ThreadEntry) == 32);
 static_assert(sizeof(Fact) == 24);
 static_assert(sizeof(ExceptionRecord) == 48);

@@ -121,6 +121,14 @@ class FieldWriter {
   void site(std::string_view key, SiteId site) {
     if (site) pair(key, sites_.name_of(site));
   }
+  void sizes(std::string_view key, const std::uint32_t (&sizes)[flight::kBatchSizes]) {
+    std::string text;
+    for (std::uint32_t size : sizes) {
+      if (size == 0) break;
+      text += (text.empty() ? "" : "x") + std::to_string(size);
+    }
+    if (!text.empty()) pair(key, text);
+  }
   void comm(std::string_view key, std::uint32_t comm) {
     if (comm) pair(key, comm_word(comm));
   }

@@ -1,5 +1,6 @@
 #include "core/job/field_reader.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstring>
 
@@ -161,6 +162,20 @@ void FieldReader::site(std::string_view key, SiteId& site) {
   auto defined = scope_.sites.find(token->text);
   site = defined != scope_.sites.end() ? defined->second
                                        : scope_.names.site(frames_of(token->text, scope_.names), false);
+}
+
+void FieldReader::sizes(std::string_view key, std::uint32_t (&sizes)[flight::kBatchSizes]) {
+  std::fill(std::begin(sizes), std::end(sizes), 0u);
+  const TextToken* token = take(key);
+  if (!token) return;
+  std::string_view text = token->text;
+  for (std::uint32_t& size : sizes) {
+    std::size_t end = std::min(text.find('x'), text.size());
+    size = narrow<std::uint32_t>(to_unsigned(std::string(text.substr(0, end))));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (text.empty()) return;
+  }
+  throw TextError("more than " + std::to_string(flight::kBatchSizes) + " sizes");
 }
 
 void FieldReader::comm(std::string_view key, std::uint32_t& comm) {

@@ -94,6 +94,7 @@ class FieldReader {
   void name(std::string_view key, NameId& name, NameId by_default);
   void plain(std::string_view key, std::string& text);
   void site(std::string_view key, SiteId& site);
+  void sizes(std::string_view key, std::uint32_t (&sizes)[flight::kBatchSizes]);
   void comm(std::string_view key, std::uint32_t& comm);
   template <typename E, std::size_t N>
   void word(std::string_view key, E& value, const std::string_view (&table)[N],

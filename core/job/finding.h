@@ -27,6 +27,7 @@ struct Side {
 struct Finding {
   std::string type;     // the class of contract section 5
   std::string subject;  // what of its class it speaks of, where a job may have several at the same time
+  std::int64_t measure = 0;  // how bad it is, where that is worth to be told again when it grows (a new peak)
   Severity severity = Severity::kHang;
   Certainty certainty = Certainty::kJudged;
   Certainty class_certainty = Certainty::kJudged;

@@ -77,6 +77,9 @@ void read_death(ProcessJournal& process, const Json& json) {
   death.known = known_of(json.at("known"));
   death.by_signal = json.at("by_signal");
   death.code = json.at("code");
+  death.oom_kills = json.value("oom_kills", std::uint64_t{0});
+  death.memory_limit = json.value("memory_limit", std::uint64_t{0});
+  death.limit_is_of_group = json.value("limit_is_of_group", false);
   process.death = death;
 }
 
@@ -90,6 +93,7 @@ HostSample sample_of(const Json& json) {
   sample.state = json.value("state", std::string("?")).at(0);
   sample.wchan = json.value("wchan", "");
   sample.syscall = json.value("syscall", "");
+  sample.rss_bytes = get<std::uint64_t>(json, "rss");
   return sample;
 }
 
@@ -143,6 +147,9 @@ std::string line_of_death(const ProcessJournal& process) {
   json["known"] = text_of(process.death->known);
   json["by_signal"] = process.death->by_signal;
   json["code"] = process.death->code;
+  if (process.death->oom_kills) json["oom_kills"] = process.death->oom_kills;
+  if (process.death->memory_limit) json["memory_limit"] = process.death->memory_limit;
+  if (process.death->limit_is_of_group) json["limit_is_of_group"] = true;
   return line_of(json);
 }
 
@@ -157,6 +164,7 @@ std::string line_of_sample(const ProcessJournal& process, const HostSample& samp
   json["state"] = std::string(1, sample.state);
   if (!sample.wchan.empty()) json["wchan"] = sample.wchan;
   if (!sample.syscall.empty()) json["syscall"] = sample.syscall;
+  put(json, "rss", sample.rss_bytes);
   return line_of(json);
 }
 

@@ -24,6 +24,11 @@ struct Death {
   EndingKnown known = EndingKnown::kNo;
   bool by_signal = false;
   std::int32_t code = 0;  // exit status, or signal number
+  // Processes that the kernel's OOM killer ended in the last seconds in this one's control group (without one: on the
+  // machine); 0 = none, or not known.  It ends them by SIGKILL.
+  std::uint64_t oom_kills = 0;
+  std::uint64_t memory_limit = 0;  // of the control group, else the machine's memory; 0 = not known
+  bool limit_is_of_group = false;
 };
 
 inline constexpr std::size_t kSamplesKept = 600;
@@ -39,6 +44,7 @@ struct HostSample {
   char state = '?';                                        // of the main thread: R S D T Z; R, too, where only others want a core
   std::string wchan;                                       // where the main thread sleeps, "" unknown
   std::string syscall;                                     // name of the system call it is in, "" unknown
+  std::optional<std::uint64_t> rss_bytes;                  // resident memory of the process
 };
 
 struct ProcessJournal {

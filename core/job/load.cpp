@@ -301,7 +301,14 @@ bool Loader::memory_step(std::uint64_t n, MemoryStep* out) {
   out->failures = raw->failures, out->retries = raw->retries;
   out->reserved_peak = raw->reserved_peak;
   out->allocated_peak = raw->allocated_peak;
-  return true;
+  out->device_free = raw->device_free, out->device_total = raw->device_total;
+  bool missing = false;
+  out->peak_phase = ids_.name(raw->peak_phase, &missing);
+  out->peak_module = ids_.name(raw->peak_module, &missing);
+  std::copy_n(raw->batch, flight::kBatchSizes, out->batch);
+  for (unsigned i = 0; i < flight::kMemoryPhases; ++i)
+    out->phases[i] = {ids_.name(raw->phases[i].phase, &missing), raw->phases[i].allocated};
+  return !missing;
 }
 
 bool Loader::alloc_failure(std::uint64_t n, AllocFailure* out) {
@@ -319,6 +326,9 @@ bool Loader::alloc_failure(std::uint64_t n, AllocFailure* out) {
   out->result = raw->result;
   out->kind = raw->kind < flight::MemoryKind::kCount ? raw->kind : flight::MemoryKind::kDevice;
   out->retried = raw->retried != 0;
+  out->live_other = raw->live_other;
+  out->allocator_reserved = raw->allocator_reserved, out->allocator_allocated = raw->allocator_allocated;
+  std::copy_n(raw->batch, flight::kBatchSizes, out->batch);
   return !missing;
 }
 

@@ -101,12 +101,21 @@ struct Comm {
   std::uint64_t calls = 0;
 };
 
+struct MemoryPhase {
+  NameId phase = 0;
+  std::uint64_t allocated = 0;
+};
+
 struct MemoryStep {
   std::uint64_t time_ns = 0;
   std::int64_t step = kNoStep;
   std::uint64_t live[flight::kMemoryKinds] = {}, peak[flight::kMemoryKinds] = {};
   std::uint64_t allocations = 0, frees = 0, failures = 0, retries = 0;
   std::uint64_t reserved_peak = flight::kUnknownBytes, allocated_peak = flight::kUnknownBytes;
+  std::uint64_t device_free = flight::kUnknownBytes, device_total = flight::kUnknownBytes;
+  NameId peak_phase = 0, peak_module = 0;
+  std::uint32_t batch[flight::kBatchSizes] = {};
+  MemoryPhase phases[flight::kMemoryPhases];
 };
 
 struct AllocFailure {
@@ -119,6 +128,9 @@ struct AllocFailure {
   std::int32_t result = 0;
   flight::MemoryKind kind = flight::MemoryKind::kDevice;
   bool retried = false;
+  std::uint64_t live_other = 0;
+  std::uint64_t allocator_reserved = flight::kUnknownBytes, allocator_allocated = flight::kUnknownBytes;
+  std::uint32_t batch[flight::kBatchSizes] = {};
 };
 
 struct Thread {

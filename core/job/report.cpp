@@ -40,7 +40,7 @@ bool same_trouble(const Finding& a, const Finding& b) {
 
 bool is_told_differently(const Finding& a, const Finding& b) {
   return a.type != b.type || a.severity != b.severity || a.suspects != b.suspects || a.call != b.call ||
-         a.origin != b.origin;
+         a.origin != b.origin || a.measure < b.measure;
 }
 
 // Ranks it speaks of have ended since: what they waited for cannot be seen any more, and did not come, unless
@@ -131,6 +131,7 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
       again->at = std::min(again->at, old.at);
       again->found = old.found;
       again->is_news = is_told_differently(old, *again);
+      again->measure = std::max(again->measure, old.measure);
       continue;
     }
     if (old.type == "interrupted" && is_wrong(current)) continue;  // then something was wrong, and is said

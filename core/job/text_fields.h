@@ -4,7 +4,7 @@
 //
 // F has: bare(name) · bare_number · bare_signed · bare_step, which must be there; optional bare words
 // word_if(value, table, default), number_if; bits(value, table) for sets of bare words; pairs number, hex,
-// id, time, step, name, site, comm, word; names(set) for flags=a+b.
+// id, time, step, name, site, comm, word, sizes (4x8192); names(set) for flags=a+b.
 #pragma once
 
 #include "core/job/text_context.h"
@@ -161,6 +161,19 @@ void memory_fields(auto& f, auto& m, const TextContext& context) {
   f.number("retries", m.retries, 0);
   f.number("reserved_peak", m.reserved_peak, flight::kUnknownBytes);
   f.number("allocated_peak", m.allocated_peak, flight::kUnknownBytes);
+  f.number("device_free", m.device_free, flight::kUnknownBytes);
+  f.number("device_total", m.device_total, flight::kUnknownBytes);
+  f.name("peak_phase", m.peak_phase, 0);
+  f.name("peak_module", m.peak_module, 0);
+  f.sizes("batch", m.batch);
+  static constexpr const char* kPhases[] = {"phase_a", "phase_b", "phase_c", "phase_d", "phase_e", "phase_f"};
+  static constexpr const char* kAllocated[] = {"allocated_a", "allocated_b", "allocated_c",
+                                               "allocated_d", "allocated_e", "allocated_f"};
+  static_assert(std::size(kPhases) == flight::kMemoryPhases && std::size(kAllocated) == flight::kMemoryPhases);
+  for (unsigned i = 0; i < flight::kMemoryPhases; ++i) {
+    f.name(kPhases[i], m.phases[i].phase, 0);
+    f.number(kAllocated[i], m.phases[i].allocated, 0);
+  }
 }
 
 // Memory as it is now.
@@ -187,6 +200,10 @@ void alloc_failed_fields(auto& f, auto& a, const TextContext& context) {
   f.time("at", a.time_ns, context.at_ns());
   f.number("thread", a.thread, 0);
   f.number("result", a.result, 0);
+  f.number("live_other", a.live_other, 0);
+  f.number("allocator_reserved", a.allocator_reserved, flight::kUnknownBytes);
+  f.number("allocator_allocated", a.allocator_allocated, flight::kUnknownBytes);
+  f.sizes("batch", a.batch);
 }
 
 void exception_fields(auto& f, auto& e, const TextContext& context) {

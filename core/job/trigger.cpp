@@ -48,7 +48,25 @@ struct Cursor {
   std::uint64_t visits = 0, failures = 0, exceptions = 0, facts = 0;
   bool dead = false;
   std::vector<std::uint64_t> ids;  // of the communicators by index
+  std::uint64_t memory = 0, memory_steps = 0, next_growth = 48;  // steps after which growth may show
+  std::uint64_t highest = 0;                                     // peak of a step, bytes
 };
+
+// Whether memory should be looked at: a new peak near the end of the device, or enough steps to see it grow.
+bool look_at_memory(const RankRecords& records, Cursor& cursor) {
+  bool due = false;
+  const auto& steps = records.memory_steps;
+  for (cursor.memory = std::max(cursor.memory, steps.first()); cursor.memory < steps.end(); ++cursor.memory) {
+    const MemoryStep& step = steps.at(cursor.memory);
+    if (step.time_ns == 0 || step.step == kNoStep) continue;
+    if (++cursor.memory_steps >= cursor.next_growth)
+      due = true, cursor.next_growth = cursor.memory_steps + cursor.memory_steps / 2;
+    std::uint64_t peak = step.allocated_peak, total = step.device_total;
+    if (peak == flight::kUnknownBytes || total == flight::kUnknownBytes || peak < total / 10 * 9) continue;
+    if (peak > cursor.highest + total / 100) due = true, cursor.highest = peak;
+  }
+  return due;
+}
 
 // Since when the process is creating a communicator, or has none although it is one of several ranks (asked
 // for only while nobody has one: later it is a helper); 0 = neither.
@@ -82,6 +100,7 @@ struct Trigger::State {
   std::uint64_t last_run_ns = 0;
   std::uint64_t waiting_since_ns = 0;  // somebody waits for somebody since
   std::uint64_t records_at_run = 0, records = 0;
+  bool memory = false;       // look_at_memory()
   bool compare = false;      // facts or trace modes are new since the last run
   unsigned comparisons = 0;  // runs for their sake
   bool recheck = false;      // a finding is likely: keep looking as time passes
@@ -228,6 +247,7 @@ bool Trigger::look(const Job& job) {
     s.look_at_calls(*process, cursor);
     s.records += r.visits.end() - std::min(cursor.visits, r.visits.end());
     s.look_at_facts(r, cursor);
+    s.memory = look_at_memory(r, cursor) || s.memory;
     cursor.visits = r.visits.end();
     if (process->journal.death && !cursor.dead) cursor.dead = news = true;
     if (r.alloc_failures.end() > cursor.failures) cursor.failures = r.alloc_failures.end(), news = true;
@@ -265,6 +285,11 @@ bool Trigger::look(const Job& job) {
       now - s.last_run_ns >= (s.comparisons < kPromptComparisons ? 1 : 30) * kSecond) {
     s.compare = false;
     ++s.comparisons;
+    s.last_run_ns = now;
+    return true;
+  }
+  if (s.memory && settled && now - s.last_run_ns >= kSecond) {
+    s.memory = false;
     s.last_run_ns = now;
     return true;
   }

@@ -7,6 +7,7 @@
 #include "core/rank/pyframes.h"
 #include "core/rank/python_state.h"
 #include "core/rank/python_walk.h"
+#include "core/rank/step_listener.h"
 
 namespace dshang::rank {
 namespace {
@@ -144,13 +145,31 @@ Object* trace_mode(Object*, Object* const* arguments, std::intptr_t count) {
 }
 
 Object* teardown(Object*, Object* const* arguments, std::intptr_t count) {
-  if (Writer writer = awake()) mark(writer, VisitKind::kTeardown, 0, call_site(writer));
+  if (Writer writer = awake()) {
+    mark(writer, VisitKind::kTeardown, 0, call_site(writer));
+    if (count == 1 && integer(arguments[0], 0) != 0) notify_step(flight::kNoStep);  // no other step closes this one
+  }
   if (count == 1 && integer(arguments[0], 0) != 0) python_closes();
   return none();
 }
 
 Object* memory(Object*, Object* const* arguments, std::intptr_t count) {
   if (awake() && count == 2) give_allocator_peaks(word(arguments[0]), word(arguments[1]));
+  return none();
+}
+
+Object* memory_phase(Object*, Object* const* arguments, std::intptr_t count) {
+  if (awake() && count == 4)
+    if (std::uint32_t phase = id(arguments[0]))
+      give_phase_peak(phase, word(arguments[1]), word(arguments[2]), word(arguments[3]));
+  return none();
+}
+
+Object* batch(Object*, Object* const* arguments, std::intptr_t count) {
+  std::uint32_t sizes[flight::kBatchSizes] = {};
+  for (std::intptr_t i = 0; i < count && i < static_cast<std::intptr_t>(flight::kBatchSizes); ++i)
+    sizes[i] = static_cast<std::uint32_t>(word(arguments[i]));
+  if (awake()) give_batch(sizes);
   return none();
 }
 
@@ -201,6 +220,8 @@ MethodDefinition kNative[] = {
     {"trace_mode", trace_mode, kFastCall, nullptr},
     {"teardown", teardown, kFastCall, nullptr},
     {"memory", memory, kFastCall, nullptr},
+    {"memory_phase", memory_phase, kFastCall, nullptr},
+    {"batch", batch, kFastCall, nullptr},
 };
 MethodDefinition kFrames = {"frames", frames, kFastCall, nullptr};
 MethodDefinition kOwnFile = {"own_file", own_file, kFastCall, nullptr};

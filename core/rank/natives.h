@@ -13,6 +13,8 @@
 //   teardown(last)                  the process group goes away; last = 1: the interpreter does
 //   memory(reserved, allocated)     peaks of the step that ends, bytes; before step()
 //   numerics                        no function: 1, or 0 with DSHANG_NUMERICS=0
+//   memory_phase(phase, peak, reserved, allocated)   at the end of a phase: bytes, the last two as they are now
+//   batch(sizes...)                 of the largest tensor that a training forward is given, at most 4; after step()
 //
 // None of them raises; an argument of another type counts as 0 or "".  They do nothing while the process is
 // inert, and ids that were given before a fork mean nothing in the child. Threads: any, with the GIL.

@@ -54,16 +54,31 @@ void count(std::atomic<std::uint64_t>& counter) { counter.fetch_add(1, std::memo
 // While counters move from static memory a sum may be below zero for a moment; such a value is no peak.
 constexpr std::uint64_t kImplausible = std::uint64_t{1} << 60;
 
-void raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
+bool raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
   std::uint64_t before = peak.load(std::memory_order_relaxed);
-  while (bytes > before && bytes < kImplausible &&
-         !peak.compare_exchange_weak(before, bytes, std::memory_order_relaxed)) {
+  while (bytes > before && bytes < kImplausible) {
+    if (peak.compare_exchange_weak(before, bytes, std::memory_order_relaxed)) return true;
   }
+  return false;
+}
+
+// Where device memory grew last in the step, and what the poller saw of the device.
+std::atomic<std::uint32_t> peak_phase{0}, peak_module{0};
+std::atomic<std::uint64_t> seen_free{flight::kUnknownBytes}, seen_total{flight::kUnknownBytes};
+
+void note_where(MemoryKind kind) {
+  if (kind == MemoryKind::kHost || kind == MemoryKind::kRegistered) return;
+  const flight::Writer* writer = runtime::recorder();
+  if (!writer) return;
+  rank::Purpose purpose = rank::look_purpose(*writer);
+  peak_phase.store(purpose.phase, std::memory_order_relaxed);
+  peak_module.store(purpose.module, std::memory_order_relaxed);
 }
 
 void add_bytes(MemoryKind kind, std::uint64_t bytes) {
   MemoryLive& live = *target.load(std::memory_order_acquire);
-  raise_peak(live.peak[at(kind)], live.bytes[at(kind)].fetch_add(bytes, std::memory_order_relaxed) + bytes);
+  std::uint64_t sum = live.bytes[at(kind)].fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (raise_peak(live.peak[at(kind)], sum)) note_where(kind);
 }
 
 void drop_bytes(const Allocation& allocation) {
@@ -158,6 +173,12 @@ void write_record(const flight::Writer& writer) {
   at_last_record = now;
   record->reserved_peak = rank::take_reserved_peak();
   record->allocated_peak = rank::take_allocated_peak();
+  record->device_free = seen_free.load(std::memory_order_relaxed);
+  record->device_total = seen_total.load(std::memory_order_relaxed);
+  record->peak_phase = peak_phase.exchange(0, std::memory_order_relaxed);
+  record->peak_module = peak_module.exchange(0, std::memory_order_relaxed);
+  rank::take_batch(record->batch);
+  rank::take_phase_peaks(record->phases);
   record.complete();
 }
 
@@ -187,6 +208,15 @@ void fall_asleep() {
   target.store(&asleep, std::memory_order_release);
   epoch.fetch_add(1, std::memory_order_relaxed);
   refused = {};
+  peak_phase.store(0, std::memory_order_relaxed);
+  peak_module.store(0, std::memory_order_relaxed);
+  device_seen(flight::kUnknownBytes, flight::kUnknownBytes);
+  rank::forget_allocator();
+}
+
+void device_seen(std::uint64_t free_bytes, std::uint64_t total_bytes) {
+  seen_free.store(free_bytes, std::memory_order_relaxed);
+  seen_total.store(total_bytes, std::memory_order_relaxed);
 }
 
 void memory_step(std::int64_t) {
@@ -286,8 +316,14 @@ void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int result) {
   record->size = bytes;
   record->free = free_bytes;
   record->total = total;
-  record->live_device =
-      writer->header().memory.bytes[at(MemoryKind::kDevice)].load(std::memory_order_relaxed);
+  const MemoryLive& live = writer->header().memory;
+  auto live_of = [&](MemoryKind one) { return live.bytes[at(one)].load(std::memory_order_relaxed); };
+  record->live_device = live_of(MemoryKind::kDevice);
+  record->live_other =
+      live_of(MemoryKind::kManaged) + live_of(MemoryKind::kPool) + live_of(MemoryKind::kVirtual);
+  record->allocator_reserved = rank::allocator_reserved_now.load(std::memory_order_relaxed);
+  record->allocator_allocated = rank::allocator_allocated_now.load(std::memory_order_relaxed);
+  rank::look_at_batch(record->batch);
   record->step = purpose.step;
   record->phase = purpose.phase;
   record->module = purpose.module;

@@ -8,6 +8,7 @@
 #include "interpose/runtime/driver.h"
 #include "interpose/runtime/log.h"
 #include "interpose/runtime/marks.h"
+#include "interpose/runtime/memory.h"
 
 DSHANG_PARAM(integer, GPU_POLL_MS, "10", "1..1000",
              "milliseconds between two looks at the progress of the GPU");
@@ -31,6 +32,7 @@ Stream streams[kStreams];
 unsigned stream_count = 0;
 std::atomic<bool> started{false}, stopping{false}, in_driver{false};
 bool relaxed = false;  // the thread has its capture mode
+std::uint64_t memory_looked_ns = 0;
 
 // The queue of the stream, an idle one taken over where it has none; null = too many busy streams.
 Stream* queue_of(void* handle, unsigned context) {
@@ -150,6 +152,17 @@ bool enter_context(const driver::Functions& cuda, unsigned context) {
   return true;
 }
 
+// How much of the device is free, in the first context (a rank has one device).  Not at every round: the driver takes
+// its lock for it.
+void look_at_memory(const driver::Functions& cuda) {
+  constexpr std::uint64_t kEvery = 250'000'000;
+  std::uint64_t now = rank::now_ns();
+  std::size_t free_bytes, total;
+  if (!cuda.mem_get_info || now - memory_looked_ns < kEvery) return;
+  memory_looked_ns = now;
+  if (cuda.mem_get_info(&free_bytes, &total) == driver::kSuccess) memory::device_seen(free_bytes, total);
+}
+
 // The CUDA version that the driver speaks, e.g. "13.0" (cuDriverGetVersion: 1000 * major + 10 * minor).
 void record_driver_version(const flight::Writer& writer) {
   const driver::Functions* cuda = driver::functions();
@@ -189,6 +202,7 @@ void round() {
   for (unsigned context = 0; context < contexts && !is_stopping(); ++context) {
     bool usable = enter_context(*cuda, context);
     if (usable) marks::stock_up(context);
+    if (usable && context == 0) look_at_memory(*cuda);
     for (unsigned i = 0; i < stream_count && !is_stopping(); ++i) {
       if (streams[i].context != context || streams[i].head == kNone) continue;
       if (usable) {
@@ -226,6 +240,7 @@ void fall_asleep() {
   in_driver.store(false, std::memory_order_relaxed);
   stream_count = 0;
   relaxed = false;
+  memory_looked_ns = 0;
 }
 
 }  // namespace dshang::interpose::poller

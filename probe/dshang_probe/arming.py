@@ -41,7 +41,7 @@ class Probe:
         self.names = Names(native)
         self.errors = Errors(native, self.names, self.patches)
         self.phases = Phases(native, self.names, self.errors, self.patches)
-        self.memory = Memory(native, self.patches)
+        self.memory = Memory(native, self.patches, self.names)
         self.steps = Steps(native, self.memory)
         self.imports = ImportWatch(self.patches)
         self.compiled = Compiled(self)
@@ -62,6 +62,10 @@ class Probe:
                                self._guarded("seeds", self.training.step_begins),
                                self._guarded("values", self.values.step_begins),
                                self._guarded("values of batches", lambda step: self.inputs.model_is_known())]
+
+    @property
+    def tensor_types(self):
+        return (self.torch.Tensor, self.torch.nn.Parameter)
 
     def _guarded(self, name, function):
         return lambda step: self.patches.guarded(name, function, step)
@@ -124,6 +128,7 @@ class Arming:
     def _end(self):
         if self.done:
             self.probe.later.poll()
+            self.probe.memory.step_ends()
             self.probe.native.teardown(1)
 
     def undo(self):

@@ -13,6 +13,7 @@ _WHOLE = 4096                 # bytes of a tensor that are read whole; of a long
 _PIECE = 64
 _MOST_LEAVES = 32
 _DEEPEST = 6
+_MOST_SIZES = 4
 
 
 def fingerprint(batch, tensor_types):
@@ -22,6 +23,24 @@ def fingerprint(batch, tensor_types):
     if reading.unread or not reading.read:
         return None
     return reading.digest.hexdigest(), " ".join(reading.shapes)[:160]
+
+
+def largest(value, tensor_types, depth=0):
+    """The sizes of the largest tensor in a batch, at most four of them; () if there is none.  Nothing is read."""
+    kind = type(value)
+    if kind in tensor_types:
+        return tuple(value.shape)[:_MOST_SIZES]
+    if depth > 3 or value is None or not is_known(kind, "__getitem__"):
+        return ()
+    found, elements = (), 0
+    for part in _parts(value, kind) or ():
+        sizes = largest(part, tensor_types, depth + 1)
+        count = 1 if sizes else 0
+        for size in sizes:
+            count *= size
+        if count > elements:
+            found, elements = sizes, count
+    return found
 
 
 class _Reading:

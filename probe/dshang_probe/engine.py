@@ -3,6 +3,7 @@ import sys
 import weakref
 
 from dshang_probe import facts
+from dshang_probe.batches import largest
 from dshang_probe.structure import note_parameters
 
 
@@ -21,15 +22,15 @@ class Engine:
         probe, engine = self.probe, module.DeepSpeedEngine
         self.type = engine
         self.late = _has_begun(engine)
-        replace, around = probe.patches.replace, probe.phases.around
+        replace, around, memory = probe.patches.replace, probe.phases.around, probe.memory
         replace(engine, "__init__", around("init", after=self._created))
         replace(engine, "__init__", self._around_init)
         replace(engine, "forward", around("forward", before=self._forward_begins, after=self._forward_done,
-                                          made=self._forward_made))
+                                          given=self._forward_takes, made=self._forward_made))
         replace(engine, "backward", around("backward", after=self._backward_done, given=self._loss_given))
         replace(engine, "step", around("optimizer", before=self._step_begins, after=self._step_done))
         for name in ("save_checkpoint", "save_16bit_model", "_zero3_consolidated_16bit_state_dict"):
-            replace(engine, name, around("save"), optional=True)
+            replace(engine, name, around("save", after=memory.at_end_of("save")), optional=True)
         for name in ("load_checkpoint", "load_module_state_dict"):
             replace(engine, name, around("load"), optional=True)
         replace(engine, "compile", self._around_compile, optional=True)
@@ -49,6 +50,7 @@ class Engine:
     def _note_model(self, model, parallel):
         if hasattr(model, "named_parameters"):
             self.made += 1
+            facts.note_size(self.probe.native, model)
             if parallel is not None or any(kind.__name__ == "PipelineModule" for kind in type(model).__mro__):
                 self.probe.native.note("model.parallel", "its parts differ by rank")
             if not self.late:                 # else nobody knows as which of its models the ranks should compare it
@@ -78,6 +80,11 @@ class Engine:
     def _loss_given(self, args, kwargs):
         self.probe.numbers.loss(kwargs.get("loss", args[1] if len(args) > 1 else None))
 
+    def _forward_takes(self, args, kwargs):
+        sizes = largest((args[1:], kwargs), self.probe.tensor_types)
+        if sizes:
+            self.probe.native.batch(*sizes)
+
     def _created(self, engine, *_):
         probe = self.probe
         self.adopted += 1
@@ -91,23 +98,26 @@ class Engine:
         guarded("facts", facts.note_deepspeed, probe.native, sys.modules["deepspeed"])
         guarded("facts", facts.note_engine, probe.native, engine, self.adopted)
         guarded("facts", facts.note_muon, probe.native, engine, self.adopted)
+        guarded("facts", facts.note_memory_settings, probe.native, engine, self.adopted)
+        guarded("facts", facts.note_size, probe.native, engine.module)
+        probe.memory.sample("init")
         guarded("data-parallel ranks", facts.note_data_parallel, probe.native,
                 getattr(engine, "data_parallel_group", None), self.adopted)
 
     def _forward_done(self, *_):
         self.probe.native.exit_module()
-        self.probe.memory.sample()
+        self.probe.memory.sample("forward")
 
     def _backward_done(self, engine):
         self.probe.training.engine_backward(engine)
-        self.probe.memory.sample()
+        self.probe.memory.sample("backward")
         self.probe.later.poll()
 
     def _step_begins(self, engine):
         self.probe.training.engine_steps(engine, self.known.get(engine, 1))
 
     def _step_done(self, engine):
-        self.probe.memory.sample()
+        self.probe.memory.sample("optimizer")
         if self.probe.numerics:
             self.probe.patches.guarded("values", self._look_at_step, engine)
         self.probe.later.poll()

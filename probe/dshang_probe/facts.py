@@ -1,5 +1,6 @@
 """Facts of this rank that are compared across ranks (detectors/facts_differ.cpp and others)."""
 import json
+import os
 import sys
 
 from dshang_probe.digest import short_hash
@@ -68,6 +69,73 @@ def _is_output(model, name):
                    if len(getattr(getattr(module, "weight", None), "ds_shape",
                                   getattr(getattr(module, "weight", None), "shape", ()))) == 2]
     return with_matrix[-1:] == [name]
+
+
+_sized = []                   # the first model of the process
+
+
+def note_size(native, model):
+    """How large the first model of this process is: "<parameters> <of them trained> <bytes>", on all ranks together."""
+    if _sized:
+        return
+    count = trained = size = 0
+    for parameter in model.parameters():
+        number = getattr(parameter, "ds_numel", None)         # a shard of ZeRO-3 counts as the whole here
+        if number is None:
+            number = parameter.numel()
+        count += number
+        size += number * parameter.element_size()
+        if parameter.requires_grad:
+            trained += number
+    if count:
+        _sized.append(True)
+        native.note("model.size", "%d %d %d" % (count, trained, size))
+
+
+def note_memory_settings(native, engine, number):
+    """What of a DeepSpeed configuration decides over memory, as "key=value" (its text may be too long to be noted)."""
+    config = getattr(getattr(engine, "_config", None), "_param_dict", None)
+    if not isinstance(config, dict):
+        return
+    zero = config.get("zero_optimization") or {}
+    texts = []
+
+    def add(key, value):
+        if value not in (None, "", {}):
+            texts.append("%s=%s" % (key, str(value).replace(" ", "_")))
+    add("stage", engine.zero_optimization_stage())
+    add("micro_batch", engine.train_micro_batch_size_per_gpu())
+    for kind in ("bf16", "fp16"):
+        if (config.get(kind) or {}).get("enabled") is True:
+            add("dtype", kind)
+    for part in ("offload_optimizer", "offload_param"):
+        block = zero.get(part) or {}
+        add(part, block.get("device"))
+        add(part + ".max_in_cpu", block.get("max_in_cpu"))
+        if block.get("device") == "nvme":
+            add(part + ".disk", disk_of(block.get("nvme_path")))
+    add("gather_16bit", zero.get("stage3_gather_16bit_weights_on_model_save"))
+    add("checkpointing_block", "activation_checkpointing" in config)
+    native.note("deepspeed.memory" + ending_of(number), " ".join(texts))
+
+
+def disk_of(path):
+    """Which kind of device a path lies on: "nvme0n1", "sda,rotating", "overlay"; "" where it cannot be told."""
+    path = os.path.abspath(str(path))
+    while not os.path.exists(path) and path != "/":
+        path = os.path.dirname(path)
+    device = os.stat(path).st_dev
+    place = "/sys/dev/block/%d:%d" % (os.major(device), os.minor(device))
+    if not os.path.exists(place):
+        return "no_disk_of_this_machine"                      # memory, a network, a container's layers
+    names = os.path.realpath(place).split("/block/")[-1].split("/")
+    flag = "/sys/block/%s/queue/rotational" % names[0]
+    try:
+        with open(flag) as file:
+            rotating = file.read().strip() == "1"
+    except OSError:
+        rotating = False
+    return names[0] + (",rotating" if rotating else "")
 
 
 def direct_backward(engine):

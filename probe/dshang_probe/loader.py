@@ -2,7 +2,7 @@
 hold, and when one is exhausted."""
 import weakref
 
-from dshang_probe.batches import fingerprint
+from dshang_probe.batches import fingerprint, largest
 from dshang_probe.errors import without_own_frame
 from dshang_probe.known import is_known, own_attribute
 
@@ -26,6 +26,7 @@ class Loader:
         self.readings = weakref.WeakKeyDictionary()    # by loader
         self.open = weakref.WeakKeyDictionary()        # by iterator
         self.newest = None            # whose batch was taken last
+        self.sizes = ()               # of the largest tensor of that batch
         self.training = None          # whose batch the first training step took
 
     def watch(self, module):
@@ -69,6 +70,7 @@ class Loader:
         if reading is None:
             return
         self.newest = reading
+        self.sizes = largest(batch, self.probe.tensor_types)
         count = own_attribute(iterator, "_num_yielded")
         if isinstance(count, int):
             reading.number = count - 1

@@ -3,8 +3,8 @@ import sys
 
 
 class Memory:
-    def __init__(self, native, patches):
-        self.native, self.patches = native, patches
+    def __init__(self, native, patches, names):
+        self.native, self.patches, self.names = native, patches, names
         self.reserved = self.allocated = 0    # largest seen since the step began
         self.top = 0                          # torch's own peak at the last step
 
@@ -14,23 +14,28 @@ class Memory:
             return None
         return cuda.memory_stats_as_nested_dict()     # memory_stats() flattens it, which takes ten times as long
 
-    def sample(self, *_):
-        """At the ends of phases, where the memory of a step is highest."""
-        self.patches.guarded("memory", self._sample)
+    def sample(self, phase):
+        """At the end of a phase, where the memory of a step is highest."""
+        self.patches.guarded("memory", self._sample, phase)
 
-    def _sample(self):
+    def at_end_of(self, phase):
+        return lambda *_: self._sample(phase)
+
+    def _sample(self, phase=None):
         stats = self._read()
         if not stats:
             return
-        allocated = stats["allocated_bytes"]["all"]
-        self.reserved = max(self.reserved, stats["reserved_bytes"]["all"]["current"])
-        self.allocated = max(self.allocated, allocated["current"])
-        peak = allocated["peak"]
-        if peak > self.top:                   # torch's peak moved: this step's peak is exactly known
-            self.top = peak
-            self.allocated = max(self.allocated, peak)
+        allocated, reserved = stats["allocated_bytes"]["all"], stats["reserved_bytes"]["all"]["current"]
+        now, peak = allocated["current"], allocated["peak"]
+        most = now
+        if peak > self.top:                   # torch's peak moved: that of this phase is exactly known
+            self.top = most = peak
         elif peak < self.top:                 # the job reset it
             self.top = peak
+        self.reserved = max(self.reserved, reserved)
+        self.allocated = max(self.allocated, most)
+        if phase is not None:
+            self.native.memory_phase(self.names.intern(phase), most, reserved, now)
 
     def step_ends(self):
         self.patches.guarded("memory", self._step_ends)

@@ -5,6 +5,9 @@ left out: nothing of theirs is gathered or reduced.
 """
 import threading
 
+from dshang_probe import facts
+from dshang_probe.batches import largest
+
 
 class Modules:
     def __init__(self, probe):
@@ -31,10 +34,10 @@ class Modules:
         engine = probe.engine
         names, visit, skip = probe.names, probe.native.visit, probe.patches.skip
         modules, add_model, model_begins = names.modules, names.add_model, self._model_begins
-        adopt = probe.training.adopt
+        adopt, note_size = probe.training.adopt, facts.note_size
         forward_id, recompute_id, in_backward = names.intern("forward"), names.intern("recompute"), probe.in_backward
 
-        def before_forward(module, _):
+        def before_forward(module, arguments):
             try:
                 known = modules.get(id(module))
                 if known is None or known.reference() is not module:
@@ -43,11 +46,12 @@ class Modules:
                         return
                     add_model(module)
                     adopt(module)
+                    note_size(probe.native, module)
                     known = modules.get(id(module))
                     if known is None:
                         return
                 if known.root:
-                    model_begins(module)
+                    model_begins(module, arguments)
                 if known.id:
                     visit(known.id, recompute_id if in_backward() else forward_id, 1 if module.training else 0)
             except Exception as error:
@@ -66,12 +70,16 @@ class Modules:
                 skip("module visits", error)
         return after_forward
 
-    def _model_begins(self, module):
+    def _model_begins(self, module, arguments):
         probe = self.probe
         if module.training and probe.torch.is_grad_enabled() and not probe.in_backward() \
                 and not probe.phases.inside("forward") and not probe.phases.inside("init"):
             probe.steps.plain_forward()
             probe.patches.guarded("values", probe.numbers.forward_begins, module)
+            # Arguments by name are not seen here: then those of the newest batch of a loader stand for them.
+            sizes = largest(arguments, probe.tensor_types) or probe.loader.sizes
+            if sizes:
+                probe.native.batch(*sizes)
         if probe.phases.push("forward"):
             self.local.outermost = module
 
@@ -82,4 +90,4 @@ class Modules:
             if not module.training and not self.probe.torch.is_grad_enabled():
                 self.probe.patches.guarded("values", self.probe.numbers.evaluated, module, output)
             self.probe.native.exit_module()
-            self.probe.memory.sample()
+            self.probe.memory.sample("forward")

@@ -79,7 +79,7 @@ class Training:
 
     def _backward_done(self, *_):
         if not self.probe.phases.inside("backward"):      # else the engine's backward is about to end, too
-            self.probe.memory.sample()
+            self.probe.memory.sample("backward")
             self.probe.later.poll()
 
     def engine_backward(self, engine):
@@ -126,6 +126,8 @@ class Training:
 
     def adopt(self, model):
         """A model that was wrapped before the probe was armed is known from its first forward on."""
+        if type(model).__name__ == "DataParallel":
+            self.probe.native.note("model.wrapper", "DataParallel")
         if self.ddp is not None and isinstance(model, self.ddp) and model not in self.ddp_noted:
             self.probe.patches.guarded("data-parallel ranks", self._note_ddp, model)
 
@@ -169,7 +171,7 @@ class Training:
             probe.steps.optimizer_done(optimizer)
             if probe.steps.announced is None:     # a compiled model announces none
                 probe.patches.guarded("data loaders", probe.loader.step_begins, 0)
-            probe.memory.sample()
+            probe.memory.sample("optimizer")
             probe.later.poll()
 
     def watch_distributed(self, module):

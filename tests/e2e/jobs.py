@@ -50,7 +50,7 @@ def ways(programs, few):
 class Job:
     """One started job; everything it started ends with it."""
 
-    def __init__(self, command, folder, with_dshang=True, numerics="small", **settings):
+    def __init__(self, command, folder, with_dshang=True, numerics="small", gpu="h100-80g", **settings):
         self.folder, self.ended = str(folder), False
         self.directory = os.path.join(self.folder, "dshang")
         self.log_path = os.path.join(self.folder, "log")
@@ -59,7 +59,7 @@ class Job:
         env.update(DSHANG_DIR=self.directory, PYTHONPATH=EXAMPLES, **settings)
         if not with_dshang:
             env["DSHANG_DISABLE"] = "1"
-        command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--", *command]
+        command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--gpu", gpu, "--", *command]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                             start_new_session=True, cwd=self.folder)

@@ -57,6 +57,13 @@ class FakeNative:
     def memory(self, reserved, allocated):
         self._say("memory", reserved, allocated)
 
+    def memory_phase(self, phase, peak, reserved, allocated):
+        self._say("memory_phase", self.texts[phase], peak, reserved, allocated)
+
+    def batch(self, *sizes):
+        assert 1 <= len(sizes) <= 4 and all(isinstance(size, int) for size in sizes)
+        self._say("batch", *sizes)
+
     def of(self, *kinds):
         return [what for what in self.said if what[0] in kinds]
 

@@ -51,7 +51,7 @@ class Image:
     def alloc_failures(self):
         found = []
         for n in range(self.alloc_failure_head):
-            values = struct.unpack_from("<6QqIIIIiBB", self.data, self.sections["alloc_failures"][0] + 80 * n)
+            values = struct.unpack_from("<6QqIIIIiBB", self.data, self.sections["alloc_failures"][0] + 120 * n)
             found.append({"size": values[2], "free": values[3], "total": values[4], "step": values[6],
                           "result": values[11], "kind": KINDS[values[12]], "retried": values[13]})
         return found
@@ -59,7 +59,9 @@ class Image:
     def memory_steps(self):
         found = []
         for n in range(self.memory_step_head):
-            values = struct.unpack_from("<QQq12Q4Q2Q", self.data, self.sections["memory_steps"][0] + 168 * n)
+            values = struct.unpack_from("<QQq12Q4Q2Q", self.data, self.sections["memory_steps"][0] + 304 * n)
             found.append({"step": values[2], "live": dict(zip(KINDS, values[3:9])), "peak": dict(zip(KINDS, values[9:15])),
                           "allocations": values[15], "frees": values[16], "failures": values[17], "retries": values[18]})
+            at = self.sections["memory_steps"][0] + 304 * n + 168
+            found[-1]["device_free"], found[-1]["device_total"] = struct.unpack_from("<QQ", self.data, at)
         return found

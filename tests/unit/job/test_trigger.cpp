@@ -35,6 +35,20 @@ TEST_CASE("a job of which nothing is recorded any more is watched after half the
   CHECK(trigger.suspicious());
 }
 
+TEST_CASE("a new peak near the end of the device is looked at, and enough steps to see memory grow", "[trigger]") {
+  auto with = [](const std::string& memory) { return made(rank(0, 2, repeat(40, kGather) + memory) + rank(1, 2, repeat(40, kGather))); };
+  std::string line = "memory step=7 allocated_peak=95 device_total=100\n";
+  auto tight = with(line), same = with(line + line), roomy = with("memory step=7 allocated_peak=60 device_total=100\n");
+  auto many = with(repeat(48, "memory step=7 allocated_peak=10 device_total=100\n"));
+  Trigger one, two, three, four;
+  CHECK(asks_within(one, *tight, 1.2));
+  CHECK_FALSE(asks_within(one, *tight, 4));
+  CHECK(asks_within(two, *same, 1.2));
+  CHECK_FALSE(asks_within(two, *same, 4));
+  CHECK_FALSE(asks_within(three, *roomy, 4));
+  CHECK(asks_within(four, *many, 1.2));
+}
+
 TEST_CASE("a creation that goes on, and ranks without any communicator, are watched", "[trigger]") {
   std::string creating = "comm more size=2 state=creating ready=-\n";
   for (const std::string& text : {rank(0, 2, kGather + creating) + rank(1, 2, kGather), std::string("rank 0 world 2\nrank 1 world 2\n")}) {

@@ -3,6 +3,7 @@
 
 #include "catch.h"
 #include "core/rank/allocator_peaks.h"
+#include "core/rank/context.h"
 #include "fakes.h"
 #include "interpose/runtime/ledger.h"
 #include "interpose/runtime/memory.h"
@@ -121,6 +122,51 @@ TEST_CASE("a step is closed with its own peak and counts") {
   CHECK(bench.step(2).peak[0] == 100);
   CHECK(bench.step(2).allocations == 0);
   CHECK(bench.step(2).reserved_peak == kUnknownBytes);
+}
+
+TEST_CASE("a step is closed with what the probe and the poller know of it") {
+  Bench bench;
+  std::uint32_t forward = bench.recorder.writer().string("forward", 7), backward = bench.recorder.writer().string("backward", 8);
+  rank::push_phase(bench.recorder.writer(), forward, 0);
+  runtime::allocated(MemoryKind::kDevice, at(0x1000), 100);
+  rank::pop_phase(bench.recorder.writer());
+  runtime::freed(MemoryKind::kDevice, at(0x1000));
+  memory::device_seen(700, 1000);
+  rank::give_batch({4, 2048, 0, 0});
+  rank::give_batch({4, 512, 0, 0});  // a shorter micro-batch of the same step
+  rank::give_phase_peak(forward, 60, 100, 50);
+  rank::give_phase_peak(backward, 90, 100, 40);
+  rank::give_phase_peak(forward, 55, 100, 50);
+  memory::memory_step(1);
+  const MemoryStep& closed = bench.step(0);
+  CHECK(closed.peak_phase == forward);
+  CHECK(closed.device_free == 700);
+  CHECK(closed.device_total == 1000);
+  CHECK(closed.batch[0] == 4);
+  CHECK(closed.batch[1] == 2048);
+  CHECK(closed.batch[2] == 0);
+  CHECK(closed.phases[0].phase == forward);
+  CHECK(closed.phases[0].allocated == 60);
+  CHECK(closed.phases[1].phase == backward);
+  CHECK(closed.phases[1].allocated == 90);
+  CHECK(closed.phases[2].phase == 0);
+  memory::memory_step(2);
+  CHECK(bench.step(1).batch[0] == 0);
+  CHECK(bench.step(1).phases[0].phase == 0);
+  CHECK(bench.step(1).peak_phase == 0);
+}
+
+TEST_CASE("a failed request knows the batch and the allocator's state") {
+  Bench bench;
+  rank::give_batch({2, 4096, 0, 0});
+  rank::give_phase_peak(bench.recorder.writer().string("forward", 7), 60, 100, 50);
+  runtime::allocated(MemoryKind::kPool, at(0x1000), 30);
+  runtime::allocation_failed(MemoryKind::kDevice, 5000, 2);
+  const auto& failure = bench.failure(0);
+  CHECK(failure.batch[1] == 4096);
+  CHECK(failure.allocator_reserved == 100);
+  CHECK(failure.allocator_allocated == 50);
+  CHECK(failure.live_other == 30);
 }
 
 TEST_CASE("a program without steps gets records by time, where something happened") {

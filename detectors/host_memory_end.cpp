@@ -1,0 +1,87 @@
+#include "detectors/host_memory_end.h"
+
+#include "detectors/memory_plan.h"
+#include "detectors/memory_use.h"
+#include "detectors/words.h"
+
+namespace dshang::detect {
+namespace {
+
+// The phase in which the rank was last: pushed and not popped.
+std::string last_phase(const JobView& view, const job::RankView& rank) {
+  const auto& visits = rank.records().visits;
+  std::size_t popped = 0;
+  for (std::uint64_t n = visits.end(); n-- > visits.first();) {
+    const job::Visit& visit = visits.at(n);
+    if (visit.torn) continue;
+    if (visit.kind == flight::VisitKind::kPhasePop) ++popped;
+    if (visit.kind != flight::VisitKind::kPhasePush) continue;
+    if (popped == 0) return view.names().text(visit.phase);
+    --popped;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::vector<std::string> evidence_of_host_memory(const JobView& view, const Ended& ended) {
+  const job::Death& death = ended.death;
+  std::vector<std::string> lines;
+  lines.push_back("the kernel's OOM killer ended " + std::to_string(death.oom_kills) +
+                  (death.oom_kills == 1 ? " process" : " processes") +
+                  (death.limit_is_of_group ? " of its control group" : " of this control group or machine") +
+                  " just then: it is host memory that ran out, not the device's");
+  std::string had = host_memory_text(*ended.rank);
+  if (death.memory_limit)
+    had += (had.empty() ? "" : "; ") +
+           std::string(death.limit_is_of_group ? "its control group may use " : "the machine has ") +
+           bytes_text(death.memory_limit) + (death.limit_is_of_group ? "" : " in all");
+  if (!had.empty()) lines.push_back("host memory: " + had);
+  std::string others;
+  for (const job::RankView& rank : view.ranks) {
+    std::string text = rank.rank == ended.rank->rank ? "" : host_memory_text(rank);
+    if (!text.empty() && others.size() < 200)
+      others += (others.empty() ? "" : "; ") + std::string("rank ") + std::to_string(rank.rank) + " " + text;
+  }
+  if (!others.empty()) lines.push_back("of the others: " + others);
+  if (std::string phase = last_phase(view, *ended.rank); !phase.empty())
+    lines.push_back("it was in phase " + phase);
+  return lines;
+}
+
+std::vector<std::string> fixes_of_host_memory(const JobView& view, const Ended& ended) {
+  MemorySettings settings = memory_settings(view, *ended.rank);
+  std::string phase = last_phase(view, *ended.rank);
+  std::vector<std::string> fixes;
+  if (phase == "save") {
+    std::string whole =
+        settings.parameters ? " (about " + bytes_text(2 * settings.parameters) + " here)" : "";
+    fixes.push_back(
+        "save_16bit_model, and save_checkpoint with stage3_gather_16bit_weights_on_model_save, gather the "
+        "whole model" +
+        whole +
+        " in the host memory of rank 0: give its node or container that much more, "
+        "or save sharded and put the shards together afterwards (zero_to_fp32.py).");
+  }
+  if (phase == "load" || phase == "init")
+    fixes.push_back(
+        "Every rank that loads the whole checkpoint holds it once: build the model under "
+        "`deepspeed.zero.Init` (or on the `meta` device), load with `mmap=True`, or one rank after the "
+        "other.");
+  if (!settings.offload_optimizer.empty() || !settings.offload_param.empty()) {
+    std::uint64_t host = 0;
+    if (settings.offload_optimizer == "cpu") host += 16 * settings.trained / settings.ranks;
+    if (settings.offload_param == "cpu") host += 2 * settings.parameters / settings.ranks;
+    fixes.push_back(
+        "The configuration offloads to the host" +
+        (host ? ": about " + bytes_text(host) + " a rank, times the ranks of this node" : std::string()) +
+        ". Offload less, to NVMe, or over more nodes; pinned memory (`pin_memory`) cannot be swapped.");
+  }
+  fixes.push_back(
+      "Look for what fills host memory: data-loader workers (`num_workers` times what each keeps, on every "
+      "rank), a data set held in Python lists, tensors kept on the CPU.");
+  fixes.push_back("The other ranks cannot recover: stop the job and restart from the last checkpoint.");
+  return fixes;
+}
+
+}  // namespace dshang::detect
