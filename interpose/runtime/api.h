@@ -121,6 +121,10 @@ const Failure* failure();
 // process that owns the flight memory: a child of vfork() runs in its parent's memory and calls _exit().
 void ending(flight::EndingKind kind, int code);
 
+// Before a process ends by its own or another's will: waits, at most a second, where its memory is just about to be handed
+// over to a monitor that is being started (helper.h).  Nothing in a child.  Async-signal-safe.
+void hand_over_before_end();
+
 }  // namespace dshang::interpose::runtime
 
 namespace dshang::interpose::wrappers {

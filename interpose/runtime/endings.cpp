@@ -27,11 +27,16 @@ bool comes_again(const siginfo_t* info) {
          info->si_code != SI_KERNEL;
 }
 
+// What others send to end a process, not what its own fault brings about.
+bool is_request(int signal) { return signal == SIGTERM || signal == SIGINT; }
+
 // The default disposition, which this one stood for: also where a handler that was installed later calls this
 // one as the one before it.
 void on_signal(int signal, siginfo_t* info, void*) {
   int saved = errno;
   runtime::ending(flight::EndingKind::kSignal, signal);
+  // The helper thread, which hands over, runs on: it has all signals blocked.
+  if (is_request(signal)) runtime::hand_over_before_end();
   struct sigaction usual = {};
   usual.sa_handler = SIG_DFL;
   sigaction(signal, &usual, nullptr);
@@ -43,7 +48,7 @@ void on_exit_status(int status, void*) {
   if (!process::is_owner()) return;
   runtime::ending(flight::EndingKind::kExit, status & 0xff);
   poller::stop();
-  helper::wait_for_hand_over();
+  runtime::hand_over_before_end();
 }
 
 }  // namespace
@@ -80,6 +85,10 @@ void ending(flight::EndingKind kind, int code) {
     noted.kind.store(flight::EndingKind::kNone, std::memory_order_relaxed);
   }
   writer->ending(kind, code);
+}
+
+void hand_over_before_end() {
+  if (process::is_owner()) helper::wait_for_hand_over();
 }
 
 }  // namespace dshang::interpose::runtime

@@ -10,7 +10,7 @@ void start();
 
 // At the end of a rank that has communicators: waits, at most a second, for its memory to be handed over to a
 // monitor that is being started.  A job may be shorter than the start of its monitor, and what is handed over
-// then is all that is ever known of it.
+// then is all that is ever known of it.  Async-signal-safe.
 void wait_for_hand_over();
 
 // A forked child has no helper.  Async-signal-safe.

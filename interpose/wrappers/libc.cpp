@@ -22,8 +22,8 @@ namespace {
   for (;;) syscall(SYS_exit_group, code);
 }
 
-// These functions are called in signal handlers and in children of fork() and vfork(), where the loader's lock must
-// not be taken: their real ones are looked up when the library is loaded.
+// These functions are called in signal handlers and in children of fork() and vfork(), where the loader's
+// lock must not be taken: their real ones are looked up when the library is loaded.
 [[gnu::constructor]] void find_real_functions() {
 #define DSHANG_ROW(name, ...) resolve::in_library(Row::name, resolve::kNextInScope);
 #include "interpose/symbols/libc.def"
@@ -34,8 +34,13 @@ template <Row R, typename... P>
 [[noreturn]] void wrapped(const calls::Entry&, P... p) {
   constexpr flight::EndingKind kKind = info(R).ending;
   int code = kKind == flight::EndingKind::kAbort ? SIGABRT : (0 + ... + p);
-  if (!runtime::disabled()) runtime::ending(kKind, kKind == flight::EndingKind::kExit ? code & 0xff : code);
-  if (void* real = resolve::found_already(R, resolve::kNextInScope)) reinterpret_cast<void (*)(P...)>(real)(p...);
+  constexpr bool kExits = kKind == flight::EndingKind::kExit;
+  if (!runtime::disabled()) {
+    runtime::ending(kKind, kExits ? code & 0xff : code);
+    if (kExits) runtime::hand_over_before_end();
+  }
+  if (void* real = resolve::found_already(R, resolve::kNextInScope))
+    reinterpret_cast<void (*)(P...)>(real)(p...);
   end_without_libc(kKind, code);
 }
 

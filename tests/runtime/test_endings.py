@@ -66,6 +66,21 @@ def test_a_rank_that_is_shorter_than_its_monitors_start_is_handed_over(bench, st
     assert bench.image().call_head == 1
 
 
+@pytest.mark.parametrize("end, status, noted", [
+    ("os.kill(os.getpid(), 2)", -2, ("signal", 2)), ("os.kill(os.getpid(), 15)", -15, ("signal", 15)),
+    ("os._exit(4)", 4, ("exit", 4))])
+def test_so_is_one_that_is_ended_or_leaves_without_exit_handlers(bench, end, status, noted):
+    bench.run("""
+        import signal
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        all_reduce(communicator(), stream())
+        %s
+    """ % end, status=status, watched=False, DSHANG_MONITOR=slow_monitor(bench, 0.4, bench.monitor))
+    bench.wait(lambda: bench.events("gone", pid=bench.pid))
+    assert (bench.image().ending, bench.image().ending_code) == noted
+    assert bench.image().call_head == 1
+
+
 def test_short_ranks_are_judged(bench):
     if not (bench.build / "dshang").exists():
         pytest.fail("there is no dshang program in %s" % bench.build)
@@ -106,12 +121,14 @@ def test_a_forked_child_does_not_wait(bench):
     out, _ = bench.run("""
         import sys
         communicator()
-        child = os.fork()
-        if not child:
-            sys.exit(5)     # through exit(), with the handlers that it inherited
-        begin = time.monotonic()
-        _, status = os.waitpid(child, 0)
-        print(os.WEXITSTATUS(status), time.monotonic() - begin)
+        for end in sys.exit, os._exit:
+            child = os.fork()
+            if not child:
+                end(5)     # sys.exit: with the handlers that it inherited
+            begin = time.monotonic()
+            _, status = os.waitpid(child, 0)
+            print(os.WEXITSTATUS(status), time.monotonic() - begin)
     """, FAKE_MONITOR="deaf")
-    status, seconds = out.split()
-    assert status == "5" and float(seconds) < 0.7
+    for line in out.splitlines():
+        status, seconds = line.split()
+        assert status == "5" and float(seconds) < 0.7
