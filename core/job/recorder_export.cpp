@@ -85,7 +85,7 @@ void RecorderRankWriter::groups() {
     out_.text(group.name);
     out_.open_dictionary();
     key("name"), out_.text(group.name);
-    key("desc"), out_.text(job_.view_.comms[one.group].name);
+    key("desc"), out_.text(group.description);
     key("ranks"), out_.text(group.ranks);
     out_.close_dictionary();
   }
@@ -132,7 +132,7 @@ void RecorderRankWriter::entry(const Progress& at, const std::string& name, bool
   key("record_id"), out_.integer(next_record_++);
   key("pg_id"), out_.integer(static_cast<std::int64_t>(at.group));
   key("process_group");
-  out_.text(job_.groups_[at.group].name), out_.text(job_.view_.comms[at.group].name), out_.pair();
+  out_.text(job_.groups_[at.group].name), out_.text(job_.groups_[at.group].description), out_.pair();
   key("thread_name"), out_.text("");
   key("thread_id"), out_.text(std::to_string(call.thread));
   key("collective_seq_id"), out_.integer(static_cast<std::int64_t>(at.collectives));
@@ -267,6 +267,7 @@ RecorderExport::RecorderExport(const JobView& view) : view_(view) {
     if (static_cast<std::int32_t>(position_of.size()) < comm.size) unheard_.push_back(comm.name);
     Group group;
     group.name = std::to_string(i);
+    group.description = comm.name == "world" ? "default_pg" : comm.name;
     for (const auto& [rank, position] : position_of) {
       group.index[position] = static_cast<std::int32_t>(group.index.size());
       group.ranks += (group.ranks.empty() ? "[" : ", ") + std::to_string(rank);

@@ -25,7 +25,7 @@ class RecorderExport {
  private:
   friend class RecorderRankWriter;
   struct Group {
-    std::string name, ranks;                     // "[0, 1]"
+    std::string name, description, ranks;        // "[0, 1]"
     std::map<std::int32_t, std::int32_t> index;  // of a position among the ranks
   };
   const JobView& view_;

@@ -164,8 +164,8 @@ Operation Converter::parse(std::string_view text) {
   operation.has_events = !text.starts_with("gloo:");
   operation.op = op_of_recorder(name);
   operation.closes_group = is_group_end(name);
-  std::size_t arrow =
-      pair.find_first_of("<-");  // "3->2" of a send, "3<-0" of a receive: the peer is behind it
+  // "3->2" of a send, "3<-0" of a receive: the peer is behind it.
+  std::size_t arrow = pair.find_first_of("<-");
   if (arrow != pair.npos && arrow + 2 <= pair.size()) {
     std::from_chars(pair.data() + arrow + 2, pair.data() + pair.size(), operation.peer);
   }
