@@ -16,7 +16,7 @@ class Watch:
     def __init__(self, probe):
         self.probe = probe
         self.wanted, self.left = True, _MOST_FORWARDS
-        self.after_bad = False
+        self.after_bad = self.on_device = False
         self.handle = None
         self.sums, self.labels = [], []       # (module, what, type) of each sum
         self.step = None
@@ -34,7 +34,7 @@ class Watch:
         first = next(iter(model.parameters()), None)
         if first is None or (first.device.type == "cuda" and not self.probe.later.possible()):
             return
-        self.wanted = False
+        self.wanted, self.on_device = False, first.device.type == "cuda"
         self.left -= 1
         self.step = self.probe.steps.announced
         module = sys.modules["torch.nn.modules.module"]
@@ -70,6 +70,8 @@ class Watch:
         try:
             known = self.probe.names.of_module(module)
             if known is None or not known.id or len(self.labels) >= _MOST_MODULES or self.probe.in_backward():
+                return
+            if self.on_device and not self.probe.later.possible():    # a graph of this very module is being captured
                 return
             for what, values in (("input", inputs), ("output", output)):
                 tensor = self._first_float(values)
