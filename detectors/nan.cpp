@@ -7,7 +7,6 @@
 // it), and a bad field of a batch that never was on the CPU, or of one that was left out to keep the cost
 // down.
 #include <algorithm>
-#include <cmath>
 
 #include "detectors/number_facts.h"
 #include "detectors/words.h"
@@ -23,7 +22,8 @@ struct Seen {
   const job::RankView* rank = nullptr;
   NumberFact loss, norm, losses, batch, ids, module, parameters;
   std::int64_t step = 0;  // first step of which something was not finite
-  std::uint64_t time_ns = 0;
+  bool by_norm = false;   // it was the norm of its gradients, which all ranks share, and not its own loss
+  const NumberFact& first() const { return by_norm ? norm : loss; }
 };
 
 // Ranks whose training met something that is not finite, the first ones first.
@@ -34,19 +34,20 @@ std::vector<Seen> seen_in_training(const JobView& view) {
     seen.rank = rank;
     seen.loss = {view, *rank, "nan.loss"};
     seen.norm = {view, *rank, "nan.norm"};
-    const NumberFact& first = seen.loss ? seen.loss : seen.norm;
-    if (!first) continue;
+    if (!seen.loss && !seen.norm) continue;
     seen.losses = {view, *rank, "nan.losses"};
     seen.batch = {view, *rank, "nan.batch"};
     seen.ids = {view, *rank, "ids.range"};
     seen.module = {view, *rank, "nan.module"};
     seen.parameters = {view, *rank, "nan.parameters"};
-    seen.step = first.whole("step").value_or(0);
-    if (seen.norm) seen.step = std::min(seen.step, seen.norm.whole("step").value_or(seen.step));
-    seen.time_ns = first.time_ns();
+    std::int64_t of_loss = seen.loss.whole("step").value_or(0), of_norm = seen.norm.whole("step").value_or(0);
+    seen.by_norm = !seen.loss || (seen.norm && of_norm < of_loss);
+    seen.step = seen.by_norm ? of_norm : of_loss;
     all.push_back(std::move(seen));
   }
-  std::stable_sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) { return a.step < b.step; });
+  std::stable_sort(all.begin(), all.end(), [](const Seen& a, const Seen& b) {
+    return a.step != b.step ? a.step < b.step : a.by_norm < b.by_norm;
+  });
   return all;
 }
 
@@ -159,7 +160,7 @@ std::optional<Cause> of_muon(const JobView& view, const std::vector<Seen>& first
 
 std::optional<Cause> of_half_precision(const std::vector<Seen>& first) {
   const Seen& seen = first[0];
-  const NumberFact& fact = seen.loss ? seen.loss : seen.norm;
+  const NumberFact& fact = seen.first();
   if (!in_half_precision(fact)) return std::nullopt;
   Cause cause;
   std::int64_t good = fact.whole("good").value_or(0);
@@ -180,7 +181,7 @@ std::optional<Cause> of_half_precision(const std::vector<Seen>& first) {
 
 Cause unknown_cause(const std::vector<Seen>& first) {
   Cause cause;
-  bool at_once = first[0].loss && first[0].loss.whole("good").value_or(0) == 0;
+  bool at_once = !first[0].by_norm && first[0].loss.whole("good").value_or(0) == 0;
   if (at_once) {
     cause.fix.push_back(
         "It is so from the first step: look at what the loader gives (fields that are made on the device are "
@@ -207,14 +208,17 @@ const Finding* jump_before(const Work& work, std::int64_t step) {
 std::vector<std::string> evidence_of_training(const std::vector<Seen>& all, std::size_t firsts) {
   const Seen& seen = all[0];
   std::vector<std::string> evidence;
-  const NumberFact& fact = seen.loss ? seen.loss : seen.norm;
+  const NumberFact& fact = seen.first();
   std::string kinds = "computed with parameters of " + fact.text("model");
   if (!fact.text("autocast").empty()) kinds += " under autocast to " + fact.text("autocast");
   if (!fact.text("last").empty()) kinds += "; the loss before it was " + fact.text("last");
   if (!fact.text("lr").empty()) kinds += "; learning rate " + fact.text("lr");
   evidence.push_back(kinds);
-  if (firsts < all.size())
-    evidence.push_back("the others followed from step " + std::to_string(all[firsts].step) + " on");
+  for (std::size_t i = firsts; i < all.size(); ++i) {
+    if (all[i].step == seen.step) continue;
+    evidence.push_back("the others followed from step " + std::to_string(all[i].step) + " on");
+    break;
+  }
   for (std::size_t i = 0; i < firsts; ++i) {
     if (!all[i].module) continue;
     evidence.push_back(job::ranks_text({all[i].rank->rank}) + ": " + module_text(all[i].module));
@@ -236,7 +240,7 @@ void tell_training(Work& work) {
   if (all.empty()) return;
   std::vector<Seen> first;
   for (const Seen& seen : all) {
-    if (seen.step == all[0].step) first.push_back(seen);
+    if (seen.step == all[0].step && seen.by_norm == all[0].by_norm) first.push_back(seen);
   }
   std::optional<Cause> cause = of_batch(first);
   if (!cause) cause = of_ids(first);
@@ -257,21 +261,24 @@ void tell_training(Work& work) {
   f.suspects = cause->suspects;
   if (f.suspects.empty() && first.size() < all.size()) f.suspects = ranks;
   std::sort(f.suspects.begin(), f.suspects.end());
-  const NumberFact& what = first[0].loss ? first[0].loss : first[0].norm;
   bool again = std::all_of(all.begin(), all.end(), [](const Seen& seen) {
-    return seen.loss && !seen.losses.text("finite_again").empty();
+    return seen.loss ? !seen.losses.text("finite_again").empty() : seen.norm.text("skipped") == "1";
   });
   f.severity = again ? Severity::kWarning : Severity::kError;
-  f.summary = std::string(first[0].loss ? "the loss" : "the gradient norm") + " of " +
-              job::ranks_text(ranks) + " is " + value_of(what) + (again ? " in step " : " from step ") +
-              std::to_string(*f.step) + (again ? "" : " on") + cause->text;
+  f.summary = std::string(first[0].by_norm ? "the gradient norm" : "the loss") + " of " +
+              job::ranks_text(ranks) + " is " + value_of(first[0].first()) +
+              (again ? " in step " : " from step ") + std::to_string(*f.step) + (again ? "" : " on") +
+              cause->text;
   if (jump) f.summary += "; the gradient norm had jumped in step " + std::to_string(*jump->step);
   f.evidence = evidence_of_training(all, first.size());
   f.evidence.insert(f.evidence.end(), cause->evidence.begin(), cause->evidence.end());
-  if (again) f.evidence.push_back("finite again in step " + first[0].losses.text("finite_again"));
+  if (again) {
+    f.evidence.push_back(all[0].loss ? "finite again in step " + all[0].losses.text("finite_again")
+                                     : "the framework left the step out, and the losses are finite");
+  }
   f.fix = cause->fix;
   if (jump) f.consequence_of = static_cast<std::size_t>(jump - work.findings.data());
-  f.at = work.view.seconds(first[0].time_ns);
+  f.at = work.view.seconds(first[0].first().time_ns());
   work.findings.push_back(std::move(f));
 }
 

@@ -34,7 +34,7 @@ rank, device = this_rank()
 dist.init_process_group("nccl")
 torch.manual_seed(0)
 model = DistributedDataParallel(LoudModel().to(device), device_ids=[device.index])
-optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
 for step in range(args.steps):
     model.train()
     with torch.autocast("cuda", dtype=torch.bfloat16):

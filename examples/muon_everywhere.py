@@ -15,7 +15,7 @@ from torch import nn
 
 from small_model import BATCH, WIDTH, Block, arguments, say, this_rank, zero_config
 
-WORDS, LENGTH = 512, 8
+WORDS, LENGTH, SHARPNESS = 2048, 8, 16
 
 
 class LanguageModel(nn.Module):
@@ -31,7 +31,7 @@ class LanguageModel(nn.Module):
         x = table(words[:, :-1])
         for block in self.blocks:
             x = block(x)
-        odds = output(x).float().exp()                                    # without subtracting the largest
+        odds = (SHARPNESS * output(x).float()).exp()                      # without subtracting the largest
         likelihood = odds.gather(-1, words[:, 1:, None]).squeeze(-1) / odds.sum(-1)
         return -likelihood.log().mean()
 
@@ -40,13 +40,13 @@ args = arguments(mistake="other names for the embedding and the output layer")
 deepspeed.init_distributed("nccl")
 rank, device = this_rank()
 config = zero_config(2)
-config["optimizer"] = {"type": "Muon", "params": {"muon_lr": 0.15, "adam_lr": 1e-3, "weight_decay": 0.0}}
+config["optimizer"] = {"type": "Muon", "params": {"muon_lr": 0.1, "adam_lr": 1e-2, "weight_decay": 0.0}}
 torch.manual_seed(0)
 names = ("words", "scores") if args.mistake else ("embed", "lm_head")
 engine, _, _, _ = deepspeed.initialize(model=LanguageModel(*names), config=config)
 generator = torch.Generator().manual_seed(rank)
 for step in range(args.steps):
-    words = torch.randint(0, WORDS // 8, (BATCH, LENGTH), generator=generator)
+    words = torch.randint(0, 64, (BATCH, LENGTH), generator=generator)
     loss = engine(words.to(device))
     engine.backward(loss)
     engine.step()

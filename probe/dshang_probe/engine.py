@@ -60,7 +60,8 @@ class Engine:
         return None
 
     def _taken_over(self, engine, key):
-        self.probe.values.taken_over(engine.module, key)
+        members = facts.members_of(getattr(engine, "data_parallel_group", None))
+        self.probe.values.taken_over(engine.module, key, members)
 
     def adopt(self, engine):
         """An engine that was made before the probe was armed is known from its first forward on."""

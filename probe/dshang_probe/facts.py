@@ -161,9 +161,14 @@ def _kind(value):
 
 def note_data_parallel(native, group, number=1):
     """The global ranks that share a model and differ in their data, where the framework says so."""
-    distributed = sys.modules.get("torch.distributed")
-    members = getattr(distributed, "get_process_group_ranks", None)
+    ranks = members_of(group)
+    if ranks:
+        native.note("data_parallel.ranks" + ending_of(number), ranks)
+
+
+def members_of(group):
+    """The global ranks of a process group, sorted: "0 1 2"; "" where torch does not tell."""
+    members = getattr(sys.modules.get("torch.distributed"), "get_process_group_ranks", None)
     if members is None or group is None:
-        return
-    ranks = sorted(members(group))
-    native.note("data_parallel.ranks" + ending_of(number), " ".join(str(rank) for rank in ranks))
+        return ""
+    return " ".join(str(rank) for rank in sorted(members(group)))

@@ -5,14 +5,18 @@ take: a small part of the time that passes."""
 import re
 import time
 
+from dshang_probe.batches import has_no_gaps
+from dshang_probe.digest import is_finite
 from dshang_probe.known import own_attribute
 
 _ALWAYS = 8                   # batches of each loader
-_LARGEST = 1 << 24            # elements of a field
+_LARGEST = 1 << 23            # elements of a field
+_AT_ONCE = (1 << 15) - 1      # elements that torch sums in one thread: a pool of threads must not be begun here, for a
+                              # worker that is forked later could not use it
 _SHARE = 0.003                # of the time since the first batch
 _MOST_FIELDS = 32
 _DEEPEST = 4
-_IDS = re.compile(r"^(?!.*(label|target)).*(ids?|tokens?|idx|indices)$|^0$")       # input_ids; the first of a tuple
+_IDS = re.compile(r"^(?!.*(label|target)).*(ids?|tokens?|idx|indices)$|^0$")     # input_ids; the first of a tuple
 
 
 class Inputs:
@@ -38,18 +42,19 @@ class Inputs:
 
     def _look(self, name, tensor, number, training):
         torch = self.probe.torch
-        if tensor.device.type != "cpu" or not 0 < tensor.numel() <= _LARGEST or str(tensor.layout) != "torch.strided":
+        if tensor.device.type != "cpu" or not 0 < tensor.numel() <= _LARGEST or str(tensor.layout) != "torch.strided" \
+                or not has_no_gaps(tensor):
             return
         with torch.no_grad():
+            pieces = tensor.as_strided((tensor.numel(),), (1,)).split(_AT_ONCE)
             if tensor.is_floating_point():
-                total = float(tensor.sum(dtype=torch.float32))
-                if total - total != 0:                    # not finite, or too large together
-                    bad = ~torch.isfinite(tensor)
+                if any(not is_finite(float(piece.sum(dtype=torch.float32))) for piece in pieces):
+                    bad = ~torch.isfinite(tensor)         # else they are only large together
                     if bool(bad.any()):
                         self._tell(name, tensor, bad, number, training)
             elif training and tensor.dtype in (torch.int64, torch.int32) and _IDS.search(name):
-                smallest, largest = (int(one) for one in torch.aminmax(tensor))
-                self._range(name, smallest, largest, tensor, number)
+                ends = [int(end) for piece in pieces for end in torch.aminmax(piece)]
+                self._range(name, min(ends), max(ends), tensor, number)
 
     def _tell(self, name, tensor, bad, number, training):
         key = "nan.batch" if training else "nan.other_batch"

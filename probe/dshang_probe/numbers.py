@@ -12,6 +12,7 @@ _LEAST = 16                   # before that many nothing is unusual
 _TIMES_MEDIAN, _TIMES_LARGEST = 10, 4
 _AFTER = 8                    # steps behind a jump that say whether it stays
 _MOST_JUMPS = 8
+_MOST_RECOVERIES = 16         # notes of losses that are finite again
 _MOST_SCALES = 64             # notes of a scale that changes
 _SCALES_SHOWN = 12
 
@@ -27,7 +28,7 @@ class Numbers:
         self.losses, self.norms = deque(maxlen=_WINDOW), deque(maxlen=_WINDOW)
         self.of_step = {}             # step: the largest loss of its micro-steps
         self.good = self.bad = 0      # losses
-        self.recovered = True
+        self.recovered, self.recoveries = True, 0
         self.bad_norm = self.bad_evaluation = False
         self.kinds = "model=- autocast=-"     # of the newest training forward
         self.scaled = False           # a loss scale that adapts: norms that are not finite are its business
@@ -36,7 +37,6 @@ class Numbers:
         self.jumps_told = 0
         self.changes, self.scale_notes, self.falls, self.steps_made, self.skipped = [], 0, 0, 0, 0
         self.floor = self.start = self.first_made = None
-        self.batch_of_step = {}
 
     # ---- what a model computes in ------------------------------------------------------------------------------
 
@@ -49,7 +49,10 @@ class Numbers:
     def _kinds(self, model):
         torch = self.probe.torch
         first = next(iter(model.parameters()), None)
-        autocast = str(torch.get_autocast_gpu_dtype()) if torch.is_autocast_enabled() else "-"
+        autocast = "-"
+        if torch.is_autocast_enabled():
+            of_device = getattr(torch, "get_autocast_dtype", None)
+            autocast = of_device("cuda") if of_device is not None else torch.get_autocast_gpu_dtype()
         return "model=%s autocast=%s" % (_short(first.dtype) if first is not None else "-", _short(autocast))
 
     # ---- losses ------------------------------------------------------------------------------------------------
@@ -75,7 +78,9 @@ class Numbers:
             self._keep(self.of_step, step, max(value, self.of_step.get(step, value)))
             if not self.recovered:
                 self.recovered = True
-                note("nan.losses", "bad=%d finite_again=%s" % (self.bad, step))
+                self.recoveries += 1
+                if self.recoveries <= _MOST_RECOVERIES:
+                    note("nan.losses", "bad=%d finite_again=%s" % (self.bad, step))
             return
         if self.scaled and value == value and not self.probe.engine.adopted:
             return                        # of a GradScaler: the scaled loss, which is what is watched for
@@ -104,10 +109,11 @@ class Numbers:
                 value = value.detach().sum(dtype=torch.float32)
         kinds = "%s %s=%s" % (self._kinds(model), what, kind)
         step, trained = self.probe.steps.announced, self.kinds
-        self.probe.later.look(value.detach(), lambda came: self._evaluation_came(step, came, kinds, trained))
+        self.probe.later.look(value.detach(), lambda came: self._evaluation_came(step, came, what, kinds, trained))
 
-    def _evaluation_came(self, step, value, kinds, trained):
-        if not is_finite(value) and not self.bad_evaluation:
+    def _evaluation_came(self, step, value, what, kinds, trained):
+        bad = not is_finite(value) if what == "loss" else value != value     # outputs may be masked with -inf
+        if bad and not self.bad_evaluation:
             self.bad_evaluation = True
             self.probe.native.note("nan.evaluation", "step=%s value=%s good=%d bad=%d %s trained_%s" % (
                 step, text_of(value), self.good, self.bad, kinds, trained.replace(" ", " trained_")))
@@ -166,6 +172,16 @@ class Numbers:
 
     # ---- loss scales -------------------------------------------------------------------------------------------
 
+    def scale_begins(self, scale):
+        """The loss scale before the first step that may change it."""
+        self.scaled = True
+        if self.probe.numerics and self.scale is None:
+            self.probe.later.look(scale, self._scale_begins)
+
+    def _scale_begins(self, scale):
+        if self.scale is None:
+            self.scale = scale
+
     def scale_is(self, scale, skipped, floor):
         """The loss scale behind a step, which adapts; `skipped`: its gradients overflowed."""
         if not self.probe.numerics:
@@ -180,7 +196,7 @@ class Numbers:
         skipped = skipped or (before is not None and scale < before)
         self.skipped += bool(skipped)
         if self.start is None:
-            self.start, self.floor = scale, floor
+            self.start, self.floor = scale if before is None else before, floor
         if not skipped and self.first_made is None:
             self.first_made = step
         if before is None or scale == before:

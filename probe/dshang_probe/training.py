@@ -50,9 +50,10 @@ class Training:
 
         def around_scale(original):
             def scale(scaler, *args, **kwargs):
-                if getattr(scaler, "_enabled", False):
-                    numbers.scaled = True
-                return original(scaler, *args, **kwargs)
+                scaled = original(scaler, *args, **kwargs)
+                if numbers.scale is None and getattr(scaler, "_enabled", False):
+                    guarded("values", numbers.scale_begins, getattr(scaler, "_scale", None))
+                return scaled
             return scale
 
         def around_update(original):
@@ -110,7 +111,7 @@ class Training:
                 original(model, *args, **kwargs)
                 guarded("data-parallel ranks", self._note_ddp, model)
                 if key:
-                    guarded("values", self.probe.values.taken_over, model.module, key)
+                    guarded("values", self._taken_over, model, key)
             return init
         self.ddp = module.DistributedDataParallel
         self.probe.patches.replace(self.ddp, "__init__", around_init)
@@ -123,6 +124,9 @@ class Training:
         key = "wrapped.%d" % self.ddp_made
         note_parameters(self.probe.native, model, key)
         return key
+
+    def _taken_over(self, model, key):
+        self.probe.values.taken_over(model.module, key, facts.members_of(getattr(model, "process_group", None)))
 
     def adopt(self, model):
         """A model that was wrapped before the probe was armed is known from its first forward on."""

@@ -17,13 +17,14 @@ _PIECE = 16                   # bytes at the beginning, in the middle and at the
 class Values:
     def __init__(self, probe):
         self.probe = probe
-        self.models = []              # [weak reference, key, hash when it was taken over] until their first step
+        self.models = []              # [weak reference, key, hash when it was taken over, members] until their first step
 
-    def taken_over(self, model, key):
-        """The framework has taken a model over; `key`: under which its structure was noted."""
+    def taken_over(self, model, key, members=""):
+        """The framework has taken a model over; `key`: under which its structure was noted; `members`: the ranks that hold
+        the same weights."""
         if not self.probe.numerics:
             return
-        entry = [weakref.ref(model), key, None]
+        entry = [weakref.ref(model), key, None, members]
         self.models.append(entry)
         self._look(model, entry, "made")
 
@@ -35,7 +36,7 @@ class Values:
                 self._look(model, entry, "begun")
 
     def _look(self, model, entry, when):
-        """Copies the pieces; when they are there, notes values.<key>.<when> = "<count> <structure> <values>" and
+        """Copies the pieces; when they are there, notes values.<key>.<when> = "<count> <structure and group> <values>" and
         values.<key>.<when>.<first> = the hashes of single parameters, unless nothing changed since `made`."""
         torch, later = self.probe.torch, self.probe.later
         entries, parameters = replicated(model)
@@ -60,7 +61,7 @@ class Values:
                 for at, first, count in pieces:
                     into = room[at:at + count * part.element_size()].view(part.dtype)
                     into.copy_(part[first:first + count], non_blocking=True)
-        structure = structure_hash(entries)
+        structure = structure_hash([entry[3]] + entries)
         sizes = [[(at, count * part.element_size()) for at, _, count in pieces] for part, pieces in zip(wanted, places)]
 
         def note():

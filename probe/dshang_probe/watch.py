@@ -9,13 +9,14 @@ from dshang_probe.names import without_wrappers
 
 _MOST_FORWARDS = 3
 _MOST_MODULES = 2048
+_INFINITE = float("inf")
 
 
 class Watch:
     def __init__(self, probe):
         self.probe = probe
         self.wanted, self.left = True, _MOST_FORWARDS
-        self.after_bad = False
+        self.after_bad = self.on_device = False
         self.handle = None
         self.sums, self.labels = [], []       # (module, what, type) of each sum
         self.step = None
@@ -33,7 +34,7 @@ class Watch:
         first = next(iter(model.parameters()), None)
         if first is None or (first.device.type == "cuda" and not self.probe.later.possible()):
             return
-        self.wanted = False
+        self.wanted, self.on_device = False, first.device.type == "cuda"
         self.left -= 1
         self.step = self.probe.steps.announced
         module = sys.modules["torch.nn.modules.module"]
@@ -69,6 +70,8 @@ class Watch:
         try:
             known = self.probe.names.of_module(module)
             if known is None or not known.id or len(self.labels) >= _MOST_MODULES or self.probe.in_backward():
+                return
+            if self.on_device and not self.probe.later.possible():    # a graph of this very module is being captured
                 return
             for what, values in (("input", inputs), ("output", output)):
                 tensor = self._first_float(values)
@@ -111,18 +114,24 @@ class Watch:
 
     def _tell_module(self, step, labels, values):
         """The first module in the order in which they ended, so the innermost one."""
-        entered = {}
+        entered, found = {}, None
         for (module, what, kind), value in zip(labels, values):
-            finite = is_finite(value)
             if what == "input":
-                entered[module] = finite
-            elif not finite and "module" not in self.told:
-                self.told.add("module")
-                name = next((text for text, number in self.probe.names.ids.items() if number == module), "-")
-                arrived = "-" if module not in entered else "finite" if entered[module] else "not"
-                self.probe.native.note("nan.module", "step=%s module=%s input=%s output=%s value=%s after_bad=%d" % (
-                    step, name.replace(" ", "_"), arrived, kind, "%.6g" % value, self.after_bad))
-                return
+                entered[module] = is_finite(value)
+            elif not is_finite(value):
+                masked = value == -_INFINITE          # a mask does that, too, in healthy models
+                if found is None or (found[0] and not masked):
+                    found = masked, module, kind, value
+                if not masked:
+                    break
+        if found is None or ("mask" if found[0] else "module") in self.told:
+            return
+        masked, module, kind, value = found
+        self.told.update(["mask"] if masked else ["mask", "module"])
+        name = next((text for text, number in self.probe.names.ids.items() if number == module), "-")
+        arrived = "-" if module not in entered else "finite" if entered[module] else "not"
+        self.probe.native.note("nan.module", "step=%s module=%s input=%s output=%s value=%s after_bad=%d" % (
+            step, name.replace(" ", "_"), arrived, kind, "%.6g" % value, self.after_bad))
 
     def _look_at_parameters(self, model):
         torch = self.probe.torch

@@ -19,7 +19,7 @@ def measure(build, blocks, steps):
     with tempfile.TemporaryDirectory() as folder:
         preload = [os.path.join(build, name) for name in ("libdshang.so", "libsimcuda.so")]
         env = dict(os.environ, LD_PRELOAD=":".join(preload), PYTHONPATH=os.path.join(build, "simgpu_python"),
-                   SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", WORLD_SIZE="2",
+                   SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", DSHANG_NUMERICS="1", WORLD_SIZE="2",
                    MASTER_ADDR="127.0.0.1", MASTER_PORT=str(22000 + os.getpid() % 5000),
                    DSHANG_DIR=os.path.join(folder, "dshang"))
         ranks = []

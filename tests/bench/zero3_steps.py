@@ -120,8 +120,7 @@ def counted(probe, native, step, module, coordinator):
         "phase_push": alone_us(phase), "memory": alone_us(parts.memory.sample, 200)}
     costs.update(looks(parts, torch.zeros((), device="cuda")))
     counts = counting.counts + samples
-    for name in costs:
-        counts.setdefault(name, 1)                       # a loss, a norm and a batch a step
+    counts.update(name for name in costs if name.startswith("look"))      # a loss, a norm and a batch a step
     counts["gather"] = min(counts["gather"], 1)          # one bundle of all parameters, or the same ones in pieces
     return {name: (counts[name], cost) for name, cost in costs.items()}
 

@@ -73,7 +73,7 @@ CAUSES = {"weights_on_rank_0 --mistake": weights_on_rank_0, "broken_batch --mist
           "odd_sample --mistake --steps 36": odd_sample, "high_rate --mistake --steps 40": high_rate,
           "evaluated_in_fp16 --mistake": evaluated_in_fp16, "muon_everywhere --mistake --steps 12": muon_everywhere}
 REPAIRED = ("broken_batch", "fp16_overflow --steps 34", "shrinking_scale --steps 24", "odd_sample --steps 36",
-            "high_rate --steps 40", "evaluated_in_fp16", "muon_everywhere --steps 12")
+            "high_rate --steps 40", "evaluated_in_fp16 --steps 24", "muon_everywhere --steps 12")
 
 
 @pytest.mark.parametrize("program,launcher", ways(CAUSES, [("broken_batch --mistake", "torchrun")]))

@@ -39,6 +39,13 @@ def test_equal_weights_have_equal_hashes_and_a_change_shows_where_it_is(values, 
     assert noted(native)["values.parameters.1.made"].startswith("2 ")
 
 
+def test_models_of_other_groups_are_not_compared(values, native):
+    values.taken_over(model((8,)), "wrapped.1", "0 1")
+    values.taken_over(model((8,)), "wrapped.2", "2 3")
+    (_, mine, same), (_, other, as_well) = (noted(native)["values.wrapped.%d.made" % n].split() for n in (1, 2))
+    assert mine != other and same == as_well
+
+
 def test_only_what_changed_since_the_model_was_taken_over_is_told_again(values, native):
     one, other = model((40, 3)), model((8,))
     values.taken_over(one, "wrapped.1")
