@@ -103,4 +103,6 @@ void ending(flight::EndingKind kind, int code) {
   }
 }
 
+void hand_over_before_end() {}
+
 }  // namespace dshang::interpose::runtime
