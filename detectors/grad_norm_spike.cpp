@@ -86,6 +86,7 @@ void run(Work& work) {
   bool stays = jump.after.whole("high").value_or(0) >= kStays || jumps.size() >= kRepeats;
   Finding f;
   f.type = "grad-norm-spike";
+  f.subject = "norm";
   f.severity = clip > 0 && !stays ? Severity::kInfo : Severity::kWarning;
   f.certainty = f.class_certainty = Certainty::kJudged;
   f.step = step;
@@ -115,8 +116,10 @@ void run(Work& work) {
   }
   std::string rate = fact.text("lr");
   if (!rate.empty()) f.evidence.push_back("learning rate " + rate);
-  f.evidence.push_back(clip > 0 ? "clipping to " + fact.text("clip") + " kept the step small"
-                                : "gradients are not clipped");
+  std::string clipped = "gradients are clipped to " + fact.text("clip");
+  f.evidence.push_back(clip <= 0 ? "gradients are not clipped"
+                       : stays ? clipped + ", which does not make the steps of an adaptive optimizer smaller"
+                               : clipped + ", which kept the step small");
   if (jumps.size() > 1) {
     std::string more;
     for (auto one = std::next(jumps.begin()); one != jumps.end(); ++one)

@@ -15,7 +15,7 @@ from torch import nn
 
 from small_model import BATCH, WIDTH, Block, arguments, say, this_rank, zero_config
 
-WORDS, LENGTH, SHARPNESS = 2048, 8, 16
+WORDS, LENGTH, SHARPNESS = 512, 8, 16
 
 
 class LanguageModel(nn.Module):
@@ -40,7 +40,7 @@ args = arguments(mistake="other names for the embedding and the output layer")
 deepspeed.init_distributed("nccl")
 rank, device = this_rank()
 config = zero_config(2)
-config["optimizer"] = {"type": "Muon", "params": {"muon_lr": 0.1, "adam_lr": 1e-2, "weight_decay": 0.0}}
+config["optimizer"] = {"type": "Muon", "params": {"muon_lr": 0.2, "adam_lr": 1e-2, "weight_decay": 0.0}}
 torch.manual_seed(0)
 names = ("words", "scores") if args.mistake else ("embed", "lm_head")
 engine, _, _, _ = deepspeed.initialize(model=LanguageModel(*names), config=config)

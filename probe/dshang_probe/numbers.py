@@ -3,6 +3,7 @@ finite, a norm far above the usual ones, a loss scale that changes.
 
 Facts are few, so the history stays here and only what stands out of it is noted, with what was usual before.  Every
 note is "<word>=<value> ..." (detectors/number_facts.h)."""
+import sys
 from collections import deque
 
 from dshang_probe.digest import is_finite, median
@@ -25,6 +26,7 @@ def text_of(value):
 class Numbers:
     def __init__(self, probe):
         self.probe = probe
+        self.limit = _simulated()
         self.losses, self.norms = deque(maxlen=_WINDOW), deque(maxlen=_WINDOW)
         self.of_step = {}             # step: the largest loss of its micro-steps
         self.good = self.bad = 0      # losses
@@ -42,6 +44,9 @@ class Numbers:
 
     def forward_begins(self, model):
         """A training forward of a whole model."""
+        if self.limit is not None and self.probe.numerics:
+            sizes = (getattr(parameter, "ds_numel", parameter.numel()) for parameter in model.parameters())
+            self.probe.numerics = sum(sizes) <= self.limit
         if self.probe.numerics:
             self.kinds = self._kinds(model)
             self.probe.watch.forward_begins(model)
@@ -215,6 +220,13 @@ class Numbers:
         of_step[step] = value
         while len(of_step) > _WINDOW:
             del of_step[next(iter(of_step))]
+
+
+def _simulated():
+    """Elements of the largest tensor that a simulated GPU computes: an optimizer's flat buffer holds the whole model.  None
+    on a real one."""
+    environment = getattr(sys.modules.get("os"), "environ", {})
+    return int(environment.get("SIMGPU_SMALL") or 65536) if environment.get("SIMGPU_NUM") == "small" else None
 
 
 def _short(kind):

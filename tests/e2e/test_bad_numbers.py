@@ -81,9 +81,10 @@ def test_the_cause_is_told(tmp_path, program, launcher):
     with Job(LAUNCHERS[launcher](*program.split()), tmp_path) as job:
         job.end()
         report = job.wait_for("finding", 5 + SLACK, lambda: job.report() and job.report()["findings"] and job.report())
-        first, *others = report["findings"]
+        first, *others = [finding for finding in report["findings"] if finding["resolved"] is None]
         CAUSES[program](first, job)
-        assert all(other["consequence_of"] is not None for other in others), others
+        serious = [other for other in others if other["severity"] != "info"]     # a loaded machine has stragglers
+        assert all(other["consequence_of"] is not None for other in serious), serious
 
 
 def falls(job):
