@@ -137,9 +137,7 @@ PageJson Page::json() {
   std::vector<CallList> lists = call_lists(view_, report_);
   std::vector<ShownRank> shown = choose_calls(view_, report_, classes, lists);
   PageJson page{{"now", page_time(view_, view_.now_ns())},
-                {"host", view_.job->journal.host},
                 {"attempt", view_.job->journal.attempt},
-                {"stall_after", view_.stall_after()},
                 {"comms", std::move(comms)},
                 {"ranks", PageJson::array()},
                 {"classes", PageJson::array()},

@@ -9,6 +9,7 @@ import time
 
 import jsonschema
 import pytest
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
@@ -121,6 +122,32 @@ def test_the_block_in_the_log_is_short_and_begins_with_the_story(job):
     assert all(len(line) <= 410 for line in block)
     ends = [i for i, line in enumerate(block) if "report.txt" in line]
     assert ends and all(end - begin < 25 for begin, end in zip(stories, ends)), block
+
+
+def report_in(page):
+    with open(page) as file:
+        return json.loads(re.search(r'<script type="application/json" id="report">(.*?)</script>', file.read(), re.DOTALL)[1])
+
+
+def test_the_page_is_written_and_written_again(job):
+    page = os.path.join(job.directory, "report.html")
+    assert os.readlink(page) == "attempt-1/report.html" and report_in(page) == job.report()
+    os.remove(os.path.join(job.directory, "attempt-1", "report.html"))
+    again = dshang("report", job.directory, "--html")
+    assert (again.returncode, again.stdout) == (0, page + "\n"), again.stderr
+    assert os.path.islink(page) and report_in(page) == job.report()
+    assert dshang("report", os.path.join(job.directory, "attempt-1"), "--html").stdout == os.path.join(
+        job.directory, "attempt-1", "report.html") + "\n"
+
+
+def test_a_trace_is_written(job, tmp_path):
+    written = dshang("report", job.directory, "--perfetto", str(tmp_path / "trace"))
+    assert (written.returncode, written.stdout, written.stderr) == (0, "", "")
+    trace = perfetto_trace_pb2.Trace.FromString((tmp_path / "trace").read_bytes())
+    names = [packet.track_descriptor.process.process_name for packet in trace.packet if packet.track_descriptor.HasField("process")]
+    assert [name.split(" (")[0] for name in names] == [f"rank {rank}" for rank in range(len(job.ranks))]
+    nowhere = dshang("report", job.directory, "--perfetto", str(tmp_path / "missing" / "trace"))
+    assert nowhere.returncode == 2 and nowhere.stderr.count("\n") == 1
 
 
 def test_a_dump_is_readable_and_goes_back_into_a_report(job):
