@@ -204,9 +204,8 @@ bool find_ring(Work& work) {
     if (stood(view, ring) < kSyncSeconds) return false;
     if (left_out) {
       f.suspects = {p2p->other->rank};
-      f.evidence.push_back("in its earlier rounds rank " + std::to_string(p2p->other->rank) + " made the " +
-                           (sends(view, *p2p) ? "receive" : "send") +
-                           " where it now waits in something else");
+      f.evidence.push_back("in its earlier rounds rank " + std::to_string(p2p->other->rank) + " made this " +
+                           (sends(view, *p2p) ? "receive" : "send") + " before what it waits in now");
     }
     for (const Wait& wait : graph.stuck()) f.waiting.push_back(wait.member->rank);
     f.summary = wait_text(view, *p2p) + ": " + lacking(view, *p2p);

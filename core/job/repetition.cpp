@@ -250,6 +250,32 @@ Repetition repetition_begun_again(const Tokens& suspect, const Tokens& other, co
   return {};
 }
 
+Repetition repetition_of_passes(const Tokens& suspect, const Tokens& other, const Tokens& history) {
+  if (suspect.empty() || other.empty() || history.empty()) return {};
+  const Token &mine = suspect[0], &theirs = other[0], &last = history.back();
+  bool more = mine.part == Part::kForward;
+  bool one_begins = more != (theirs.part == Part::kForward) && mine.part != Part::kBackward &&
+                    theirs.part != Part::kBackward && last.part == Part::kBackward;
+  bool in_one_step = mine.call && theirs.call && last.call && last.call->step != kNoStep &&
+                     mine.call->step == last.call->step && theirs.call->step == last.call->step;
+  if (!one_begins || !in_one_step) return {};
+  Repetition found;
+  std::size_t begin = history.size();
+  for (std::size_t i = history.size(); i-- > 0 && history[i].call->step == last.call->step;) {
+    bool begins = history[i].part == Part::kForward && (i == 0 || history[i - 1].part != Part::kForward ||
+                                                        history[i - 1].call->step != last.call->step);
+    if (!begins) continue;
+    if (begin == history.size()) begin = i;
+    ++found.told;
+  }
+  if (found.told == 0) return {};
+  found.round = slice(history, begin, history.size() - begin);
+  found.others = found.told + !more;
+  found.told += more;
+  (more ? found.told_inside : found.others_inside) = true;
+  return found;
+}
+
 Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const Tokens& history) {
   Tokens round = round_left(suspect, other, history);
   if (round.empty() || !goes_on(suspect, round)) return {};

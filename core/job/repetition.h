@@ -24,6 +24,10 @@ Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tok
 // phase.
 Repetition repetition_begun_again(const Tokens& suspect, const Tokens& other, const Tokens& history);
 
+// Behind a backward pass one side begins another forward pass in the same step, the other goes on elsewhere;
+// what a pass consists of may be another each time.
+Repetition repetition_of_passes(const Tokens& suspect, const Tokens& other, const Tokens& history);
+
 // The suspects go on with the round that the others leave as it was always left before.
 Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const Tokens& history);
 

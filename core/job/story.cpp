@@ -190,7 +190,7 @@ class Teller {
   }
 
   void tell(Story& story) {
-    if (permutation(story) || exchange(story) || gone_on(story) || left_side(story) || deletion(story) ||
+    if (permutation(story) || exchange(story) || gone_on(story) || other_rounds(story) || deletion(story) ||
         insertion(story) || parted_by_steps(story))
       return;
     story.repetition = left_;
@@ -223,7 +223,10 @@ class Teller {
   }
 
   bool exchange(Story& story) const {
-    if (other_.empty() || left_.round.size() > 1) return false;
+    if (other_.empty()) return false;
+    // It rather left the round, unless it is still in its phase, with a call that nobody made before.
+    bool new_in_phase = suspect_[0].phase && index_of(history_, suspect_[0].key, 0) == history_.size();
+    if (left_.round.size() > 1 && !new_in_phase) return false;
     if (!same_purpose_other_arguments(suspect_[0], other_[0])) return false;
     if (can_delete_ && !leaves_module(deletion_)) return false;
     // The calls behind are others in place, and the same behind what the suspects did more.
@@ -254,12 +257,14 @@ class Teller {
     return true;
   }
 
-  // Some rounds of a side phase only.
-  bool left_side(Story& story) const {
+  // Some rounds of a side phase only, or another number of passes in a step.
+  bool other_rounds(Story& story) const {
     Repetition left = repetition_begun_again(suspect_, other_, history_);
+    if (!left) left = repetition_of_passes(suspect_, other_, history_);
     if (!left) return false;
-    story.kind = Story::Kind::kDeletion;
-    story.left_out = slice(other_, left.round.size());
+    bool more = left.told > left.others;
+    story.kind = more ? Story::Kind::kInsertion : Story::Kind::kDeletion;
+    (more ? story.added : story.left_out) = slice(more ? suspect_ : other_, left.round.size());
     story.repetition = std::move(left);
     return true;
   }
