@@ -39,20 +39,25 @@ bool goes_past_backward(const JobView& view, const Divergence& d) {
          story.backward_before < story.forward_before;
 }
 
+bool is_in_later_step(const Token& token, const Token& than) {
+  return token.call && than.call && than.call->step != job::kNoStep && token.call->step > than.call->step;
+}
+
 // Of calls: they hold the rest of a backward pass, and the suspects go on with something else.
 bool cuts_rest_of_backward(const Divergence& d) {
   const job::Tokens& cut = d.story.left_out;
   const Token& next = d.story.next[0];
   bool known = next.place || next.phase || next.part != job::Part::kUnknown;
-  return !cut.empty() && known && next.part != job::Part::kBackward &&
-         std::all_of(cut.begin(), cut.end(),
-                     [](const Token& token) { return token.part == job::Part::kBackward; });
+  bool elsewhere = !cut.empty() && (next.part != job::Part::kBackward || is_in_later_step(next, cut[0]));
+  return elsewhere && known && std::all_of(cut.begin(), cut.end(), [](const Token& token) {
+           return token.part == job::Part::kBackward;
+         });
 }
 
 // Of calls: they hold all reductions of the round, or are rounds of a backward pass of which fewer were made
 // than of the forward pass before.
 bool calls_cut_backward(const Divergence& d) {
-  if (d.story.from_visits) return false;
+  if (d.story.from_visits || d.story.kind != Story::Kind::kDeletion) return false;
   const job::Tokens& round = d.story.repetition.round;
   bool backward_rounds = !round.empty() && std::all_of(round.begin(), round.end(), [](const Token& token) {
     return token.part == job::Part::kBackward;
@@ -61,6 +66,16 @@ bool calls_cut_backward(const Divergence& d) {
                     (backward_rounds && d.story.backward_before < d.story.forward_before);
   return cuts_rest_of_backward(d) || d.story.leaves_out_all_reductions ||
          d.story.leaves_out_another_backward || unfinished;
+}
+
+// Of calls: the others begin the backward pass of what was run forward, and the suspects call from elsewhere.
+bool calls_go_past_backward(const Divergence& d) {
+  const Story& story = d.story;
+  if (story.from_visits || story.expected.empty()) return false;
+  const Token &next = story.next[0], &expected = story.expected[0];
+  bool known = next.place || next.part != job::Part::kUnknown;
+  return expected.part == job::Part::kBackward && !expected.reduces && known &&
+         next.part != job::Part::kBackward && story.backward_before == 0 && story.forward_before > 0;
 }
 
 // "3 rounds of decoder, encoder backward, the others 4", empty where the pass is not made in rounds.
@@ -80,7 +95,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (d.story.next.empty()) return std::nullopt;
   bool deletes = d.story.kind == Story::Kind::kDeletion;
   bool by_visits = goes_past_backward(view, d) || (deletes && cuts_backward(view, d));
-  bool by_calls = deletes && calls_cut_backward(d);
+  bool by_calls = calls_cut_backward(d) || calls_go_past_backward(d);
   if (!by_visits && !by_calls) return std::nullopt;
 
   Explanation e;

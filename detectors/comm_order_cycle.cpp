@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/flight/hash.h"
-#include "core/job/token.h"
+#include "detectors/habit.h"
+#include "detectors/programs.h"
 #include "detectors/waits.h"
 #include "detectors/words.h"
 
@@ -34,41 +34,17 @@ std::vector<Rank> minority(const std::vector<Wait>& stuck) {
   return rest;
 }
 
-// How a rank goes on where it is stuck, by its own history of calls over all communicators.
-enum class Habit { kUnknown, kFollows, kDeparts };
-
-Habit habit_of(const JobView& view, const job::RankView& rank) {
-  const auto& calls = rank.records().calls;
-  job::Tokens tokens;
-  std::size_t first = 0;  // outstanding
-  bool any = false;
-  for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
-    const Call& call = calls.at(n);
-    if (call.torn || call.number == 0) continue;
-    if (!any && job::waits_in(rank, call)) any = true, first = tokens.size();
-    job::Token token;
-    token.call = &call;
-    job::PlaceId place = call.site ? view.names().place_of(call.site) : 0;
-    std::uint64_t where = flight::mix(flight::mix(call.comm, call.phase), flight::mix(call.module, place));
-    token.key = flight::mix(job::signature(rank, call), where);
-    tokens.push_back(token);
-  }
-  constexpr std::size_t kFewestAlike = 4;
-  if (!any || first == 0) return Habit::kUnknown;
-  job::Tokens past(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(first));
-  job::Context context = job::find_context(past);
-  if (context.length < kFewestAlike) return Habit::kUnknown;
-  return past[context.end].key == tokens[first].key ? Habit::kFollows : Habit::kDeparts;
-}
-
-// Those that do not go on as they did before, while others do.  Where that is not known, those that do
-// something else than most.
+// Those that first called something else than most; where no such half exists, those that do not go on as
+// they did before, while others do.  Where that is not known, those that do something else than most.
 std::vector<Rank> suspects_of(const JobView& view, const std::vector<Wait>& stuck) {
+  std::vector<Rank> ranks;
+  for (const Wait& wait : stuck) ranks.push_back(wait.member->rank);
+  if (std::vector<Rank> apart = first_apart(view, ranks); !apart.empty()) return apart;
   std::vector<Rank> departing, following;
   for (const Wait& wait : stuck) {
-    Habit habit = habit_of(view, view.ranks[wait.member->process]);
-    if (habit == Habit::kDeparts) departing.push_back(wait.member->rank);
-    if (habit == Habit::kFollows) following.push_back(wait.member->rank);
+    Goes goes = habit_of(view, view.ranks[wait.member->process]).goes;
+    if (goes == Goes::kOtherwise) departing.push_back(wait.member->rank);
+    if (goes == Goes::kAsBefore) following.push_back(wait.member->rank);
   }
   std::sort(departing.begin(), departing.end());
   if (!departing.empty()) return following.size() > departing.size() ? departing : std::vector<Rank>{};
@@ -257,6 +233,9 @@ void run(Work& work) {
     WaitGraph graph(view, hosts);
     std::vector<Wait> ring = graph.cycle();
     if (ring.empty() || !crosses_communicators(ring)) continue;
+    // What one of them has always sent or received there, it did not: p2p_unmatched.cpp's.
+    if (std::any_of(ring.begin(), ring.end(), [&](const Wait& wait) { return left_out_message(view, wait); }))
+      return;
     if (stood(view, ring) < needed_seconds(view, ring, hosts)) return;
     work.findings.push_back(make_finding(view, ring, graph.stuck(), hosts));
     std::vector<Rank> ranks;

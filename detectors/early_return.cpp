@@ -59,19 +59,24 @@ bool skips_to_new_line(const JobView& view, const Divergence& d) {
 bool calls_between_steps(const JobView& view, const Divergence& d) {
   const job::RankView* told = view.by_rank(d.told_of);
   bool no_lines = told && told->records().python != 1;
-  return no_lines && d.story.kind == Story::Kind::kInsertion && !d.story.from_visits && between_steps(d);
+  return no_lines && d.story.kind == Story::Kind::kInsertion && !d.story.from_visits && !d.story.resumed &&
+         between_steps(d);
+}
+
+bool begins_step(const job::Tokens& tokens) {
+  return !tokens.empty() && tokens[0].kind == Token::Kind::kStep;
 }
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   bool left_loop = story.teardown && !story.loop_ended;
   bool left_forward = story.kind == Story::Kind::kDeletion && story.from_visits && story.no_forward_follows &&
-                      !story.repetition && in_phase(view, story.left_out, job::is_forward_phase) &&
-                      has_modules(story.left_out);
+                      !story.repetition && !begins_step(story.left_out) &&
+                      in_phase(view, story.left_out, job::is_forward_phase) && has_modules(story.left_out);
   // It calls from a line behind the loop: nobody ever called from there in a step.
-  bool calls_behind_loop =
-      (story.kind == Story::Kind::kInsertion && between_steps(d) && from_new_lines(view, d)) ||
-      skips_to_new_line(view, d) || calls_between_steps(view, d);
+  bool calls_behind_loop = (story.kind == Story::Kind::kInsertion && !story.resumed && between_steps(d) &&
+                            from_new_lines(view, d)) ||
+                           skips_to_new_line(view, d) || calls_between_steps(view, d);
   bool anew = !left_loop && !left_forward && began_forward_anew(view, d);
   if (!left_loop && !left_forward && !anew && !calls_behind_loop) return std::nullopt;
   Explanation e;

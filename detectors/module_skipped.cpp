@@ -17,10 +17,29 @@ bool only_modules(const JobView& view, const Divergence& d, const job::Tokens& t
     enters = enters || token.kind == Token::Kind::kModule || !token.reduces;
     if (token.kind == Token::Kind::kModule || token.module) continue;
     if (token.kind != Token::Kind::kCall || !witness) return false;
+    if (token.part ==
+        job::Part::kForward) {  // what a module calls itself: exchanges of experts, partial sums
+      enters = true;
+      continue;
+    }
     std::string op = view.op_name(*witness, *token.call);
     if (op != "all_gather" && op != "reduce_scatter") return false;
   }
   return enters;
+}
+
+// Weights gathered from two lines of one forward pass, and nothing recorded behind: those that are further on
+// have left out what the others gather, or take it later.
+bool gathers_from_other_line(const JobView& view, const Divergence& d) {
+  const Story& story = d.story;
+  if (story.kind != Story::Kind::kUnknown || story.next.empty() || story.expected.empty()) return false;
+  const Token &next = story.next[0], &expected = story.expected[0];
+  const job::RankView *told = view.by_rank(d.told_of), *witness = view.by_rank(d.witness);
+  auto gathers = [&](const job::RankView* rank, const Token& token) {
+    return rank && token.call && token.place && token.part == job::Part::kForward &&
+           view.op_name(*rank, *token.call) == "all_gather";
+  };
+  return gathers(told, next) && gathers(witness, expected) && next.place != expected.place;
 }
 
 // "Block" where the module was entered in Block.forward; the outermost module, named by its class, is left
@@ -82,11 +101,14 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool skipped = story.kind == Story::Kind::kDeletion && only_modules(view, d, story.left_out);
   bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) &&
                has_modules(story.added) && story.from_visits;
-  if (!skipped && !extra) return std::nullopt;
-  const job::Tokens& tokens = skipped ? story.left_out : story.added;
+  bool other_line = !skipped && !extra && gathers_from_other_line(view, d);
+  if (!skipped && !extra && !other_line) return std::nullopt;
+  const job::Tokens& tokens = skipped ? story.left_out : other_line ? story.expected : story.added;
+  skipped = skipped || other_line;
   std::string modules = modules_text(view, tokens);
   Explanation e;
   e.class_certainty = has_modules(tokens) || story.places_known ? Certainty::kProven : Certainty::kJudged;
+  if (other_line) e.class_certainty = Certainty::kJudged;
   if (modules.empty()) modules = "a module that gathers its weights";
   std::string entered = skipped ? (story.expected.empty() ? "" : place_text(view, story.expected[0]))
                                 : (story.next.empty() ? "" : place_text(view, story.next[0]));
@@ -94,6 +116,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
               (entered.empty() ? "" : " (entered at " + entered + ")") +
               (skipped ? ", which the others run" : ", which the others do not run") + step_text(d) + "; " +
               waiting_at(d);
+  if (other_line) e.evidence.push_back("judged: whether it was left out or is taken later is not recorded");
   add_remedy(view, d, e);
   return e;
 }

@@ -7,6 +7,7 @@
 // small send completes without its receive: then nobody waits, and nothing is said.
 #include <algorithm>
 
+#include "detectors/habit.h"
 #include "detectors/progress.h"
 #include "detectors/waits.h"
 #include "detectors/words.h"
@@ -176,7 +177,11 @@ bool find_ring(Work& work) {
     WaitGraph graph(view, hosts);
     std::vector<Wait> ring = graph.cycle();
     auto p2p = std::find_if(ring.begin(), ring.end(),
-                            [&](const Wait& wait) { return is_point_to_point(view, wait); });
+                            [&](const Wait& wait) { return left_out_message(view, wait); });
+    const bool left_out = p2p != ring.end();
+    if (!left_out)
+      p2p = std::find_if(ring.begin(), ring.end(),
+                         [&](const Wait& wait) { return is_point_to_point(view, wait); });
     if (p2p == ring.end()) continue;
     Finding f;
     f.type = "p2p-unmatched";
@@ -197,6 +202,11 @@ bool find_ring(Work& work) {
       f.evidence.push_back(std::move(line));
     }
     if (stood(view, ring) < kSyncSeconds) return false;
+    if (left_out) {
+      f.suspects = {p2p->other->rank};
+      f.evidence.push_back("in its earlier rounds rank " + std::to_string(p2p->other->rank) + " made this " +
+                           (sends(view, *p2p) ? "receive" : "send") + " before what it waits in now");
+    }
     for (const Wait& wait : graph.stuck()) f.waiting.push_back(wait.member->rank);
     f.summary = wait_text(view, *p2p) + ": " + lacking(view, *p2p);
     const Wait& next = ring[static_cast<std::size_t>(p2p - ring.begin() + 1) % ring.size()];

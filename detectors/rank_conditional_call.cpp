@@ -15,6 +15,7 @@ using job::Story;
 using job::Token;
 
 constexpr const char* kGather = "gather";
+constexpr const char* kEvaluation = "evaluation";
 
 // Nobody on the other side called from its line before they parted.
 bool is_new_line(const JobView& view, const Divergence& d, const Token& token) {
@@ -30,10 +31,21 @@ bool is_new_line(const JobView& view, const Divergence& d, const Token& token) {
   return true;
 }
 
-std::string purpose_of(const JobView& view, const job::Tokens& tokens) {
+// A forward pass in evaluation mode that begins where the other side is in no pass: a validation, and no
+// frozen part of the model.
+bool is_evaluation(const job::Tokens& tokens, const job::Tokens& other_side) {
+  auto module = std::find_if(tokens.begin(), tokens.end(),
+                             [](const Token& token) { return token.kind == Token::Kind::kModule; });
+  bool in_pass = !other_side.empty() &&
+                 (other_side[0].part == job::Part::kForward || other_side[0].part == job::Part::kBackward);
+  return module != tokens.end() && job::is_evaluated(*module) && !in_pass;
+}
+
+std::string purpose_of(const JobView& view, const job::Tokens& tokens, const job::Tokens& other_side) {
   for (const Token& token : tokens) {
     if (job::is_side_phase(view.names().text(token.phase))) return view.names().text(token.phase);
   }
+  if (is_evaluation(tokens, other_side)) return kEvaluation;
   // deepspeed.zero.GatheredParameters, as the probe names it; further on it is a part of what stands before
   // it.
   return !tokens.empty() && view.names().text(tokens[0].phase) == kGather ? kGather : "";
@@ -103,7 +115,8 @@ const job::Call* newest_in(const JobView& view, const job::RankView& rank, const
 // Saving and the like may as well stand behind the loop, where the rank has come too early.
 void tell_of_the_loop(const JobView& view, Rank rank, const std::string& purpose, Explanation& e) {
   const job::RankView* told = view.by_rank(rank);
-  const job::Call* call = told ? newest_in(view, *told, purpose) : nullptr;
+  const std::string phase = purpose == kEvaluation ? "forward" : purpose;
+  const job::Call* call = told ? newest_in(view, *told, phase) : nullptr;
   if (!call || purpose == kGather || is_in_loop(view, *told, *call)) return;
   e.class_certainty = Certainty::kJudged;
   e.evidence.push_back("judged: whether '" + purpose +
@@ -129,6 +142,13 @@ std::optional<Explanation> made_by_others(const JobView& view, const Divergence&
   return e;
 }
 
+bool is_plain(const job::Tokens& tokens) {
+  return std::all_of(tokens.begin(), tokens.end(), [](const Token& token) {
+    return token.call && !token.module &&
+           (token.part == job::Part::kUnknown || token.part == job::Part::kSide);
+  });
+}
+
 // The others' call is left out, rather than made later: the suspects are in a later step, or go on from
 // another line or phase with what they knew before.
 bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
@@ -137,14 +157,26 @@ bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
       story.left_out.empty())
     return false;
   if (story.leaves_out_all_reductions || is_new_line(view, d, story.next[0])) return false;
-  bool plain = std::all_of(story.left_out.begin(), story.left_out.end(), [](const Token& token) {
-    return !token.module && (token.part == job::Part::kUnknown || token.part == job::Part::kSide);
-  });
+  if (d.suspects.empty() && story.is_new) return false;  // rather made by the others alone
+  bool plain = is_plain(story.left_out);
   const Token &next = story.next[0], &first = story.left_out[0];
   if (!plain || !next.call || !first.call) return false;
   bool steps = first.call->step != job::kNoStep && next.call->step != job::kNoStep;
   if (first.phase != next.phase || (steps && next.call->step > first.call->step)) return true;
   return !steps && first.place && first.place != next.place;  // else it may come later in the step
+}
+
+// Without lines: what they made more is in no other's program, or in a step that the others have left; and
+// they are in the loop, since they go on as the others do.
+bool adds_plain_calls(const Divergence& d) {
+  const Story& story = d.story;
+  if (story.kind != Story::Kind::kInsertion || !story.resumed || story.added.empty() ||
+      !is_plain(story.added))
+    return false;
+  const job::Call* theirs = story.expected.empty() ? nullptr : story.expected[0].call;
+  std::int64_t step = story.added[0].call->step;
+  bool left_behind = theirs && step != job::kNoStep && theirs->step != job::kNoStep && step < theirs->step;
+  return story.is_new || left_behind;
 }
 
 // In a part of the program that is past the loop, or past the step.
@@ -171,20 +203,22 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool inserted = d.story.kind == Story::Kind::kInsertion;
   bool left_out = d.story.kind == Story::Kind::kDeletion;
   if (!inserted && !left_out) return std::nullopt;
-  std::string purpose = purpose_of(view, inserted ? d.story.added : d.story.left_out);
+  std::string purpose = inserted ? purpose_of(view, d.story.added, d.story.expected)
+                                 : purpose_of(view, d.story.left_out, d.story.next);
   // Still in the same phase: it was not left out, only part of it.
   if (left_out && !purpose.empty() && !d.story.next.empty() &&
       view.names().text(d.story.next[0].phase) == purpose)
     return std::nullopt;
   bool in_loop = false;
   bool touched = inserted && !d.story.added.empty() && of_touched_parameter(view, d.story.added[0]);
-  bool plain = purpose.empty() && !touched && leaves_out_plain_calls(view, d);
+  bool plain = purpose.empty() && !touched && (leaves_out_plain_calls(view, d) || adds_plain_calls(d));
   if (purpose.empty() && !touched && !plain) {
     if (!inserted || !from_new_lines(view, d)) return std::nullopt;
     // Outside the step and named for nothing of the kind: it rather left the loop (early_return.cpp).
     const job::RankView* told = view.by_rank(d.told_of);
     in_loop = told && d.story.added[0].call && is_in_loop(view, *told, *d.story.added[0].call);
-    if (between_steps(d) && !in_loop && !named_for_side(view, d.story.added[0])) return std::nullopt;
+    if (between_steps(d) && !in_loop && !d.story.resumed && !named_for_side(view, d.story.added[0]))
+      return std::nullopt;
   }
 
   Explanation e;

@@ -333,7 +333,11 @@ bool others_save_or_evaluate(const JobView& view, const Divergence& d) {
   auto is_side = [&](const job::Tokens& tokens) {
     return !tokens.empty() && job::is_side_phase(view.names().text(tokens[0].phase));
   };
-  return d.suspects.empty() && d.told_of >= 0 && is_side(d.story.expected) && !is_side(d.story.next);
+  bool sides = d.suspects.empty() && d.told_of >= 0 && is_side(d.story.expected) && !is_side(d.story.next);
+  if (!sides || d.story.next.empty()) return sides;
+  // What the others do in a later step belongs to that.
+  const job::Call *mine = d.story.next[0].call, *theirs = d.story.expected[0].call;
+  return !mine || !theirs || mine->step == job::kNoStep || theirs->step <= mine->step;
 }
 
 }  // namespace dshang::detect

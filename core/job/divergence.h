@@ -63,6 +63,8 @@ struct Story {
   bool leaves_out_all_reductions = false;  // nothing that reduces is left of the step (calls)
   bool no_forward_follows =
       false;                // visits: no forward module was visited after the gap, the step being that far
+  bool resumed = false;     // kInsertion: behind what they added they do what the others do
+  bool is_new = false;      // what is left out or added was never made there before
   bool loop_ended = false;  // the suspects' loader was exhausted
   bool teardown = false;    // they are going away
   bool others_went_on = false;  // kDeletion: the others are past what was left out, at what follows it

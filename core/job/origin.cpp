@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/flight/hash.h"
 #include "core/job/story.h"
 
 namespace dshang::job {
@@ -23,10 +24,19 @@ struct Sequences {
   std::vector<Tokens> history;  // before it
 };
 
-std::vector<Camp> camps_at(const Sequences& sequences, std::size_t at) {
+// What tells the members' tokens apart: what they do, or only the step in which they do it.
+enum class By { kTokens, kSteps };
+
+std::uint64_t key_at(const Tokens& tokens, std::size_t at, By by) {
+  if (at >= tokens.size()) return 0;
+  if (by == By::kTokens) return tokens[at].key;
+  return flight::mix(tokens[at].key, static_cast<std::uint64_t>(tokens[at].call->step));
+}
+
+std::vector<Camp> camps_at(const Sequences& sequences, std::size_t at, By by = By::kTokens) {
   std::vector<Camp> camps;
   for (std::size_t m = 0; m < sequences.of.size(); ++m) {
-    std::uint64_t key = at < sequences.of[m].size() ? sequences.of[m][at].key : 0;
+    std::uint64_t key = key_at(sequences.of[m], at, by);
     auto camp = std::find_if(camps.begin(), camps.end(), [&](const Camp& c) { return c.key == key; });
     if (camp == camps.end()) {
       camps.push_back({key, {m}});
@@ -60,9 +70,15 @@ bool goes_on_as_once(const Tokens& tokens, const Tokens& history) {
   return context.length > 0 && history[context.end].key == tokens[0].key;
 }
 
+// Of the camp's calls at the parting; kNoStep where it is not known.
+std::int64_t step_of(const Sequences& sequences, const Camp& camp, std::size_t at) {
+  const Tokens& tokens = sequences.of[camp.members.front()];
+  return at < tokens.size() && tokens[at].call ? tokens[at].call->step : kNoStep;
+}
+
 // Fills suspects, story and its two tellers from the camps at the parting.
-void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Parting& parting) {
-  std::vector<Camp> camps = camps_at(sequences, at);
+void judge(const CommView& comm, const Sequences& sequences, std::size_t at, const std::vector<Camp>& camps,
+           Parting& parting) {
   std::vector<bool> follows;
   for (const Camp& camp : camps) {
     std::size_t m = camp.members.front();
@@ -88,7 +104,10 @@ void judge(const CommView& comm, const Sequences& sequences, std::size_t at, Par
     for (std::size_t c = 0; c < camps.size(); ++c) {
       if (camps[c].key != 0 && c != other && told == camps.size()) told = c;
     }
-    if (told < camps.size() && other < camps.size() && went_on(told) && !went_on(other))
+    bool both = told < camps.size() && other < camps.size();
+    if (both && went_on(told) && !went_on(other)) std::swap(told, other);
+    // Whoever is in a later step has left something out.
+    if (both && step_of(sequences, camps[told], at) < step_of(sequences, camps[other], at))
       std::swap(told, other);
   }
   if (told == camps.size() || other == camps.size()) return;
@@ -174,19 +193,21 @@ std::optional<Sequences> visit_sequences(const JobView& view, const CommView& co
   return sequences;
 }
 
-// What followed a gap in the suspect's forward pass, up to the next step.
+// What followed a gap in the suspect's forward pass, up to the next step.  What it did in later steps, where
+// hosts run ahead, says nothing of the gap.
 void look_behind_gap(const Names& names, const Tokens& rest, Story& story) {
   bool forward_visited = false, left_forward = false;
   for (const Token& token : rest) {
     const std::string& phase = names.text(token.phase);
+    if (token.kind == Token::Kind::kStep) {
+      left_forward = true;
+      break;
+    }
     if (token.kind == Token::Kind::kLoopEnd) story.loop_ended = true;
     if (token.kind == Token::Kind::kTeardown) story.teardown = true;
     if (left_forward) continue;
     if (token.kind == Token::Kind::kModule && is_forward_phase(phase)) forward_visited = true;
-    if (token.kind == Token::Kind::kStep || is_backward_phase(phase) ||
-        token.kind == Token::Kind::kTeardown) {
-      left_forward = true;
-    }
+    if (is_backward_phase(phase) || token.kind == Token::Kind::kTeardown) left_forward = true;
   }
   story.no_forward_follows = left_forward && !forward_visited;
 }
@@ -233,7 +254,7 @@ bool part_in_visits(const JobView& view, const CommView& comm, const Visible& vi
     // Visits that part behind the visible call are its consequence, or another story.
     if (origin && *origin > visible.call) return false;
     parting.origin = origin.value_or(visible.call);
-    judge(comm, *sequences, at, parting);
+    judge(comm, *sequences, at, camps_at(*sequences, at), parting);
     for (std::size_t m = 0; m < comm.members.size(); ++m) {
       if (comm.members[m].rank == parting.told_of)
         look_behind_gap(view.names(), after(*sequences, m, at), parting.story);
@@ -336,7 +357,7 @@ bool is_lone_line(const JobView& view, const CommView& comm, Seq k, Seq visible,
   std::size_t window = std::min<std::size_t>(visible - k, kLookedAt);
   auto agreeing = [&](const Tokens& x, const Tokens& y, std::size_t shift) {
     std::size_t n = 0;
-    for (std::size_t i = shift ? 0 : 1; i < window && i < x.size() && i + shift < y.size(); ++i)
+    for (std::size_t i = 1; i < window && i < x.size() && i + shift < y.size(); ++i)
       n += x[i].key == y[i + shift].key;
     return n;
   };
@@ -385,6 +406,19 @@ void join_healthy_places(const JobView& view, const CommView& comm, Seq until, P
   }
 }
 
+// The camps where all were in one step, and some begin the next with the call that others still make in it;
+// empty where the first calls differ in more than that.
+std::vector<Camp> parted_steps(const Sequences& sequences) {
+  std::set<std::int64_t> before;
+  for (std::size_t m = 0; m < sequences.of.size(); ++m) {
+    if (sequences.of[m].empty() || sequences.history[m].empty()) return {};
+    before.insert(sequences.history[m].back().call->step);
+  }
+  std::vector<Camp> camps = camps_at(sequences, 0, By::kSteps);
+  bool one_step = before.size() == 1 && *before.begin() != kNoStep;
+  return one_step && part_at(camps) && !part_at(camps_at(sequences, 0)) ? camps : std::vector<Camp>{};
+}
+
 void part_in_calls(const JobView& view, const CommView& comm, const Visible& visible, Parting& parting) {
   PurposeScan scan = scan_purposes(view, comm, visible.call);
   parting.origin = start_of_last_run(scan.differences, visible.call, length_of_round(comm, visible.call));
@@ -405,10 +439,13 @@ void part_in_calls(const JobView& view, const CommView& comm, const Visible& vis
     sequences.history.push_back(call_tokens(view, member, oldest, at - 1, scan.places));
     sequences.of.push_back(call_tokens(view, member, at, member.last(), scan.places));
   }
-  // Steps may part where the calls are still alike: they are told from where they are not.
-  for (std::size_t n = 0; n <= visible.call - at; ++n) {
-    if (!part_at(camps_at(sequences, n))) continue;
-    judge(comm, sequences, n, parting);
+  // Steps may part where the calls are still alike.
+  std::vector<Camp> by_steps = parted_steps(sequences);
+  if (!by_steps.empty()) judge(comm, sequences, 0, by_steps, parting);
+  for (std::size_t n = 0; n <= visible.call - at && by_steps.empty(); ++n) {
+    std::vector<Camp> camps = camps_at(sequences, n);
+    if (!part_at(camps)) continue;
+    judge(comm, sequences, n, camps, parting);
     break;
   }
   parting.story.places_known = scan.any_place;

@@ -40,28 +40,62 @@ bool only_gathers(const Tokens& round) {
                      [](const Token& t) { return t.kind == Token::Kind::kCall && !t.reduces; });
 }
 
+std::size_t reductions_in(const Tokens& tokens) {
+  return static_cast<std::size_t>(
+      std::count_if(tokens.begin(), tokens.end(), [](const Token& t) { return t.reduces; }));
+}
+
+std::size_t gathers_in(const Tokens& tokens) { return tokens.size() - reductions_in(tokens); }
+
 bool all_in(const Tokens& round, Part part) {
   return std::all_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; });
 }
 
+bool same_gather(const Token& a, const Token& b) {
+  return a.call && b.call && !a.reduces && !b.reduces && a.call->op == b.call->op &&
+         a.call->count == b.call->count && a.call->dtype == b.call->dtype;
+}
+
+// Forward and backward: the parts say so, or weights are gathered again behind others, and reduced.
+bool is_whole_pass(const Tokens& round) {
+  auto any = [&](Part part) {
+    return std::any_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; });
+  };
+  if (any(Part::kForward) && any(Part::kBackward)) return true;
+  if (only_gathers(round)) return false;
+  for (std::size_t i = 0; i + 2 < round.size(); ++i) {
+    if (round[i].reduces || same_gather(round[i], round[i + 1])) continue;
+    for (std::size_t j = i + 2; j < round.size(); ++j) {
+      if (same_gather(round[i], round[j]) && !round[i + 1].reduces) return true;
+    }
+  }
+  return false;
+}
+
 // How many rounds all earlier runs had, where they are parts of a larger whole: layers of one size stand
 // behind each other in every forward pass, and that many are meant.  0 = no such number.  Micro-batches are
-// no such part: they gather, and between their runs nothing is gathered.
+// no such part: they gather, and between their runs nothing is gathered; nor are whole passes, beside which
+// nothing is gathered.
 std::size_t fixed_number(const Tokens& history, const Tokens& round) {
+  if (is_whole_pass(round)) return 0;
+  bool gathers_beside = round.size() == 1;
   std::vector<std::size_t> runs;
   std::size_t gathers_between = 0;
-  for (std::size_t end = history.size() - rounds_at_end(history, round) * round.size();
-       end >= round.size() && runs.size() < kRunsLookedAt;) {
-    std::size_t n = 0;
+  std::size_t end = history.size() - rounds_at_end(history, round) * round.size();
+  while (end >= round.size() && runs.size() < kRunsLookedAt) {
+    std::size_t n = 0, behind = end;
     while (end >= round.size() && equal(history, end - round.size(), round, 0, round.size()))
       end -= round.size(), ++n;
     if (n > 0) {
       runs.push_back(n);
+      gathers_beside = gathers_beside || (end > 0 && !history[end - 1].reduces) ||
+                       (behind < history.size() && !history[behind].reduces);
     } else {
       gathers_between += !history[--end].reduces;
     }
   }
-  if (runs.empty()) return 0;
+  if (runs.empty() || !gathers_beside) return 0;
+  if (runs.size() > 2 && end < round.size()) runs.pop_back();  // its beginning is not recorded
   // A single round elsewhere (weights gathered again in the backward pass) says nothing of the number here.
   std::size_t longest = *std::max_element(runs.begin(), runs.end());
   auto singles = std::erase_if(runs, [&](std::size_t n) { return n == 1 && longest > 2; });
@@ -88,11 +122,6 @@ std::size_t rounds_begun(const Tokens& tokens, const Tokens& round, bool* inside
   return n + begun;
 }
 
-bool same_gather(const Token& a, const Token& b) {
-  return a.call && b.call && a.call->op == b.call->op && a.call->count == b.call->count &&
-         a.call->dtype == b.call->dtype;
-}
-
 // Where no name tells the passes: rounds that gather and reduce, directly behind gathers of the same weights
 // that reduce nothing, are the backward pass of those.
 Passes passes_by_shape(const Tokens& history, const Tokens& round) {
@@ -114,6 +143,12 @@ Passes passes_by_shape(const Tokens& history, const Tokens& round) {
   return passes;
 }
 
+// Whether the round would begin in another step than the last one ended in.
+bool is_in_later_step(const Tokens& tokens, const Tokens& history) {
+  const Call *first = tokens[0].call, *last = history.back().call;
+  return first && last && first->step != kNoStep && last->step != kNoStep && first->step != last->step;
+}
+
 // The shortest round of which history ends in at least two, and with which exactly one side goes on.  No
 // round holds a step: those that make another number of steps are told so.
 Tokens round_left(const Tokens& suspect, const Tokens& other, const Tokens& history) {
@@ -125,7 +160,8 @@ Tokens round_left(const Tokens& suspect, const Tokens& other, const Tokens& hist
     if ((first.key == suspect[0].key) == (first.key == other[0].key)) continue;
     if (!equal(history, size - p, history, size - 2 * p, p)) continue;
     Tokens round = slice(history, size - p, p);
-    if (goes_on(suspect, round) != goes_on(other, round)) return round;
+    if (goes_on(suspect, round) == goes_on(other, round)) continue;
+    return is_in_later_step(goes_on(suspect, round) ? suspect : other, history) ? Tokens{} : round;
   }
   return {};
 }
@@ -165,7 +201,7 @@ Repetition repetition_of_edit(const Tokens& extra, const Tokens& other, const To
   if (extra.empty()) return found;
   Tokens round = slice(extra, 0, root_length(extra));
   std::size_t before = rounds_at_end(history, round);
-  if (before == 0) return found;
+  if (before == 0 || is_in_later_step(extra, history)) return found;
   std::size_t more = extra.size() / round.size();
   if (!names_modules(round) && fixed_number(history, round) == (told_made_more ? before : before + more))
     return found;
@@ -196,9 +232,55 @@ Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tok
   return found;
 }
 
+Repetition repetition_begun_again(const Tokens& suspect, const Tokens& other, const Tokens& history) {
+  if (suspect.empty() || other.empty() || history.empty() || suspect[0].phase == other[0].phase ||
+      suspect[0].kind == Token::Kind::kLoopEnd || suspect[0].kind == Token::Kind::kTeardown)
+    return {};
+  bool in_phase = other[0].phase && other[0].phase == history.back().phase && other[0].part == Part::kSide;
+  if (!in_phase || other[0].kind == Token::Kind::kPhase) return {};
+  for (std::size_t p = 1; p <= std::min(history.size(), kLongestRound); ++p) {
+    const Token& first = history[history.size() - p];
+    bool inside = first.phase == other[0].phase && first.kind == other[0].kind;
+    if (!inside) return {};
+    if (first.key != other[0].key) continue;
+    Tokens round = slice(history, history.size() - p, p);
+    return is_in_later_step(other, history) ? Repetition{}
+                                            : count_left(suspect, other, history, std::move(round));
+  }
+  return {};
+}
+
+Repetition repetition_of_passes(const Tokens& suspect, const Tokens& other, const Tokens& history) {
+  if (suspect.empty() || other.empty() || history.empty()) return {};
+  const Token &mine = suspect[0], &theirs = other[0], &last = history.back();
+  bool more = mine.part == Part::kForward;
+  bool one_begins = more != (theirs.part == Part::kForward) && mine.part != Part::kBackward &&
+                    theirs.part != Part::kBackward && last.part == Part::kBackward;
+  bool in_one_step = mine.call && theirs.call && last.call && last.call->step != kNoStep &&
+                     mine.call->step == last.call->step && theirs.call->step == last.call->step;
+  if (!one_begins || !in_one_step) return {};
+  Repetition found;
+  std::size_t begin = history.size();
+  for (std::size_t i = history.size(); i-- > 0 && history[i].call->step == last.call->step;) {
+    bool begins = history[i].part == Part::kForward && (i == 0 || history[i - 1].part != Part::kForward ||
+                                                        history[i - 1].call->step != last.call->step);
+    if (!begins) continue;
+    if (begin == history.size()) begin = i;
+    ++found.told;
+  }
+  if (found.told == 0) return {};
+  found.round = slice(history, begin, history.size() - begin);
+  found.others = found.told + !more;
+  found.told += more;
+  (more ? found.told_inside : found.others_inside) = true;
+  return found;
+}
+
 Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const Tokens& history) {
   Tokens round = round_left(suspect, other, history);
   if (round.empty() || !goes_on(suspect, round)) return {};
+  // A reduction alone is no loop: what the others make in its place was left out.
+  if (round.size() == 1 && round[0].reduces && !names_modules(round)) return {};
   std::size_t before = rounds_at_end(history, round);
   Tokens past(history.begin(), history.end() - static_cast<std::ptrdiff_t>(before * round.size()));
   bool left_before = false;
@@ -209,17 +291,35 @@ Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const 
   return count_left(suspect, other, history, std::move(round));
 }
 
+bool is_backward_of_last(const Tokens& left_out, const Tokens& history) {
+  std::size_t gathers = 0;
+  bool known = std::any_of(left_out.begin(), left_out.end(), [](const Token& t) {
+    return t.kind != Token::Kind::kCall || t.part != Part::kUnknown;
+  });
+  if (known || reductions_in(left_out) == 0) return false;
+  while (gathers < history.size() && !history[history.size() - 1 - gathers].reduces) ++gathers;
+  Tokens last = slice(history, history.size() - gathers, gathers);
+  return gathers > 1 &&
+         std::all_of(last.begin(), last.end(),
+                     [&](const Token& gather) {
+                       return std::any_of(left_out.begin(), left_out.end(),
+                                          [&](const Token& t) { return same_gather(t, gather); });
+                     }) &&
+         gathers_in(left_out) >= gathers;
+}
+
 Passes passes_at_end(const Tokens& history) {
-  Passes passes;
+  Passes passes, phases;  // phases alone: where no module is visited and calls are not what is compared
   for (std::size_t i = history.size(); i-- > 0;) {
     const Token& token = history[i];
-    if (begins_before(token, history.back(), passes)) break;
+    if (begins_before(token, history.back(), passes.forward ? passes : phases)) break;
     bool counts = token.kind == Token::Kind::kModule || (token.kind == Token::Kind::kCall && !token.reduces);
-    if (!counts) continue;
-    passes.forward += token.part == Part::kForward;
-    passes.backward += token.part == Part::kBackward;
+    Passes& counted = counts ? passes : phases;
+    if (!counts && token.kind != Token::Kind::kPhase) continue;
+    counted.forward += token.part == Part::kForward;
+    counted.backward += token.part == Part::kBackward;
   }
-  return passes;
+  return passes.forward + passes.backward > 0 ? passes : phases;
 }
 
 bool is_another_backward(const Tokens& left_out, const Tokens& history) {

@@ -20,8 +20,20 @@ Repetition repetition_of_edit(const Tokens& extra, const Tokens& other, const To
 // has left the loop, or makes a call of its own.
 Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tokens& history);
 
+// The others begin again what both made of a side phase (generation, evaluation); the suspects leave the
+// phase.
+Repetition repetition_begun_again(const Tokens& suspect, const Tokens& other, const Tokens& history);
+
+// Behind a backward pass one side begins another forward pass in the same step, the other goes on elsewhere;
+// what a pass consists of may be another each time.
+Repetition repetition_of_passes(const Tokens& suspect, const Tokens& other, const Tokens& history);
+
 // The suspects go on with the round that the others leave as it was always left before.
 Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const Tokens& history);
+
+// Whether `left_out` begins with the whole backward pass of the weights that were gathered last, seen by
+// shape: it gathers all of them again, and reduces.
+bool is_backward_of_last(const Tokens& left_out, const Tokens& history);
 
 // What was made of the step's forward and backward pass before `history` ends, where phases or functions name
 // them.

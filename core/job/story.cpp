@@ -33,6 +33,22 @@ std::size_t agreement(const Tokens& a, std::size_t at_a, const Tokens& b, std::s
   return n;
 }
 
+bool is_end(const Token& token) {
+  return token.kind == Token::Kind::kLoopEnd || token.kind == Token::Kind::kTeardown;
+}
+
+// What is done in different steps is not meant for each other, whatever its arguments.
+bool steps_differ(const Token& a, const Token& b) {
+  if (is_end(a) || is_end(b)) return false;
+  auto step = [](const Token& token) { return token.call ? token.call->step : token.visit->step; };
+  return step(a) != kNoStep && step(b) != kNoStep && step(a) != step(b);
+}
+
+bool is_later(const Tokens& a, const Tokens& b) {
+  return !a.empty() && !b.empty() && a[0].call && b[0].call && steps_differ(a[0], b[0]) &&
+         a[0].call->step > b[0].call->step;
+}
+
 // One stretch that `in` has more: so long that what follows on it agrees with `with`.
 struct Edit {
   std::size_t length = 0;   // in.size() = there is none
@@ -48,12 +64,17 @@ Edit edit_at(const Tokens& in, const Tokens& with, std::size_t length) {
   return {length, n, n == known, n == std::min(with.size(), kProof)};
 }
 
+// Whether in[i] may be the same as `first`; of what is predicted, from `recorded` on, the step is not known.
+bool may_stand_for(const Tokens& in, std::size_t recorded, std::size_t i, const Token& first) {
+  return in[i].key == first.key && (i >= recorded || !steps_differ(in[i], first));
+}
+
 // The shortest edit that is not contradicted at once; else the one that agrees longest.
-Edit best_edit(const Tokens& in, const Tokens& with) {
+Edit best_edit(const Tokens& in, std::size_t recorded, const Tokens& with) {
   Edit best{in.size()};
   std::size_t tried = 0;
   for (std::size_t i = 1; !with.empty() && i < in.size() && tried < kCandidates; ++i) {
-    if (in[i].key != with[0].key) continue;
+    if (!may_stand_for(in, recorded, i, with[0])) continue;
     ++tried;
     Edit edit = edit_at(in, with, i);
     if (edit.proof > best.proof) best = edit;
@@ -63,11 +84,12 @@ Edit best_edit(const Tokens& in, const Tokens& with) {
 }
 
 // The shortest edit, if what it adds repeats what stands before it; else the best one.
-Edit find_edit(const Tokens& in, const Tokens& with, const Tokens& other, const Tokens& history,
-               bool told_made_more, Repetition& repetition) {
+Edit find_edit(const Tokens& in, std::size_t recorded, const Tokens& with, const Tokens& other,
+               const Tokens& history, bool told_made_more, Repetition& repetition) {
   if (with.empty()) return {in.size()};
-  std::size_t first = index_of(in, with[0].key, 1);
-  Edit edit = best_edit(in, with);
+  std::size_t first = 1;
+  while (first < in.size() && !may_stand_for(in, recorded, first, with[0])) ++first;
+  Edit edit = best_edit(in, recorded, with);
   if (first < in.size()) {
     repetition = repetition_of_edit(slice(in, first), other, history, told_made_more);
     if (repetition) return edit_at(in, with, first);
@@ -113,8 +135,19 @@ bool parts_differ(const Token& a, const Token& b) {
 
 bool same_purpose_other_arguments(const Token& a, const Token& b) {
   return a.kind == Token::Kind::kCall && b.kind == Token::Kind::kCall && a.call->op == b.call->op &&
-         !parts_differ(a, b) && a.phase == b.phase && a.module == b.module &&
+         !parts_differ(a, b) && !steps_differ(a, b) && a.phase == b.phase && a.module == b.module &&
          (a.place == b.place || !a.place || !b.place);
+}
+
+bool begins_step(const Token& token) { return token.kind == Token::Kind::kStep; }
+
+// Up to where the next step begins, or the loop ends.
+Tokens rest_of_step(const Tokens& tokens) {
+  std::size_t n = 0;
+  while (n < tokens.size() && !begins_step(tokens[n]) && !is_end(tokens[n]) &&
+         !(tokens[n].call && steps_differ(tokens[n], tokens[0])))
+    ++n;
+  return slice(tokens, n);
 }
 
 // Length of the round that the tokens repeat from their start on; 0 = they do not repeat.
@@ -123,6 +156,13 @@ std::size_t period_of(const Tokens& tokens) {
     if (agreement(tokens, 0, tokens, p) >= std::min(tokens.size() - p, kLookAhead / 4)) return p;
   }
   return 0;
+}
+
+// From lines of the user's that belong to no pass: a backward pass has none.
+bool reduces_from_lines(const Tokens& tokens) {
+  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
+    return token.reduces && token.place && token.part == Part::kUnknown;
+  });
 }
 
 std::ptrdiff_t reductions(const Tokens& tokens, std::size_t count) {
@@ -141,15 +181,17 @@ class Teller {
     past.insert(past.end(), other.begin(), other.end());
     Tokens predicted = predict(past, kLookAhead);
     ahead_.insert(ahead_.end(), predicted.begin(), predicted.end());
-    deletion_ = find_edit(ahead_, suspect, other, history, false, fewer_);
-    insertion_ = find_edit(suspect, ahead_, other, history, true, more_);
-    can_delete_ = deletion_.length < ahead_.size();
-    can_insert_ = insertion_.length < suspect.size();
+    deletion_ = find_edit(ahead_, other.size(), suspect, other, history, false, fewer_);
+    insertion_ = find_edit(suspect, suspect.size(), ahead_, other, history, true, more_);
+    // Whoever is in an earlier step has left nothing out of a later one.
+    can_delete_ = deletion_.length < ahead_.size() && !is_later(other, suspect);
+    can_insert_ = insertion_.length < suspect.size() && !is_later(suspect, other);
     if (!can_delete_ && !can_insert_) left_ = repetition_left(suspect, other, history);
   }
 
   void tell(Story& story) {
-    if (permutation(story) || exchange(story) || gone_on(story) || deletion(story) || insertion(story))
+    if (permutation(story) || exchange(story) || gone_on(story) || other_rounds(story) || deletion(story) ||
+        insertion(story) || parted_by_steps(story))
       return;
     story.repetition = left_;
     if (left_.passes.forward > 0) {
@@ -165,6 +207,7 @@ class Teller {
 
  private:
   bool permutation(Story& story) const {
+    if (!other_.empty() && steps_differ(suspect_[0], other_[0])) return false;
     auto plain = [](const Edit& edit, bool possible) {
       return possible && edit.whole && edit.proof > edit.length;
     };
@@ -180,9 +223,16 @@ class Teller {
   }
 
   bool exchange(Story& story) const {
-    if (other_.empty() || left_.round.size() > 1) return false;
+    if (other_.empty()) return false;
+    // It rather left the round, unless it is still in its phase, with a call that nobody made before.
+    bool new_in_phase = suspect_[0].phase && index_of(history_, suspect_[0].key, 0) == history_.size();
+    if (left_.round.size() > 1 && !new_in_phase) return false;
     if (!same_purpose_other_arguments(suspect_[0], other_[0])) return false;
     if (can_delete_ && !leaves_module(deletion_)) return false;
+    // The calls behind are others in place, and the same behind what the suspects did more.
+    std::size_t in_place = agreement(suspect_, 1, other_, 1);
+    bool known = in_place + 1 < std::min(suspect_.size(), other_.size());
+    if (can_insert_ && known && in_place < insertion_.proof) return false;
     story.kind = Story::Kind::kExchange;
     return true;
   }
@@ -207,11 +257,26 @@ class Teller {
     return true;
   }
 
+  // Some rounds of a side phase only, or another number of passes in a step.
+  bool other_rounds(Story& story) const {
+    Repetition left = repetition_begun_again(suspect_, other_, history_);
+    if (!left) left = repetition_of_passes(suspect_, other_, history_);
+    if (!left) return false;
+    bool more = left.told > left.others;
+    story.kind = more ? Story::Kind::kInsertion : Story::Kind::kDeletion;
+    (more ? story.added : story.left_out) = slice(more ? suspect_ : other_, left.round.size());
+    story.repetition = std::move(left);
+    return true;
+  }
+
   bool deletion(Story& story) const {
     if (!can_delete_) return false;
     Tokens cut = slice(ahead_, deletion_.length);
+    if (makes_step_of(cut)) return false;
     std::ptrdiff_t in_round = reductions(ahead_, period_of(ahead_));
-    story.leaves_out_all_reductions = in_round > 0 && reductions(cut, cut.size()) >= in_round;
+    bool all_reductions =
+        (in_round > 0 && reductions(cut, cut.size()) >= in_round) || is_backward_of_last(cut, history_);
+    story.leaves_out_all_reductions = all_reductions && !reduces_from_lines(cut);
     if (can_insert_ && !better_than_insertion(story.leaves_out_all_reductions)) return false;
     story.kind = Story::Kind::kDeletion;
     story.repetition = fewer_;
@@ -226,6 +291,9 @@ class Teller {
     // A forward pass repeated and a backward pass left out read alike in the calls; the second is what
     // happens.
     if (leaves_out_all_reductions && reductions(suspect_, insertion_.length) == 0) return true;
+    // So do what stands behind the backward pass, made once more, and what it is without that pass.
+    bool known_call = index_of(history_, suspect_[0].key, 0) < history_.size();
+    if (leaves_out_all_reductions && known_call && deletion_.proof >= insertion_.proof) return true;
     // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes
     // no loop.
     if (is_loop(fewer_)) return true;
@@ -238,6 +306,42 @@ class Teller {
     story.kind = Story::Kind::kInsertion;
     story.added = slice(suspect_, insertion_.length);
     story.repetition = more_;
+    story.resumed = true;
+    return true;
+  }
+
+  // They make the step that they would have left out; or they save or evaluate, and nothing says that the
+  // loop is over: a call of their own is likelier.
+  bool makes_step_of(const Tokens& cut) const {
+    auto first = std::find_if(cut.begin(), cut.end(), begins_step);
+    if (first == cut.end()) return false;
+    if (suspect_[0].kind == Token::Kind::kPhase && suspect_[0].part == Part::kSide) return true;
+    bool same_step = !is_end(suspect_[0]) && !begins_step(suspect_[0]) &&
+                     suspect_[0].visit->step != kNoStep &&
+                     !steps_differ(suspect_[0], other_.empty() ? history_.back() : other_[0]);
+    if (first != cut.begin() && same_step) return true;
+    if (first - cut.begin() >= static_cast<std::ptrdiff_t>(other_.size())) return false;
+    return std::any_of(suspect_.begin(), suspect_.end(), [&](const Token& token) {
+      return begins_step(token) && token.visit->step == first->visit->step;
+    });
+  }
+
+  // One side is in a later step: it left out what the others make of the earlier one, or they made it more.
+  bool parted_by_steps(Story& story) const {
+    if (other_.empty() || is_end(suspect_[0]) || is_end(other_[0])) return false;
+    const Token &mine = suspect_[0], &theirs = other_[0];
+    bool calls = mine.call && theirs.call && steps_differ(mine, theirs);
+    bool mine_later = calls ? mine.call->step > theirs.call->step : begins_step(mine) && !begins_step(theirs);
+    bool theirs_later = calls ? !mine_later : begins_step(theirs) && !begins_step(mine);
+    if (!mine_later && !theirs_later) return false;
+    if (mine_later) {
+      story.kind = Story::Kind::kDeletion;
+      story.left_out = rest_of_step(other_);
+      return true;
+    }
+    story.kind = Story::Kind::kInsertion;
+    story.added = rest_of_step(suspect_);
+    story.resumed = story.added.size() < suspect_.size() && !is_end(suspect_[story.added.size()]);
     return true;
   }
 
@@ -311,6 +415,14 @@ void tell_phases(const Tokens& suspect, const Tokens& other, const Tokens& histo
   if (of_phases.repetition) story = of_phases;
 }
 
+// Whether what history ends with was once followed by such a token.
+bool stood_behind(const Tokens& history, const Token& token) {
+  for (std::size_t i = 1; i < history.size(); ++i) {
+    if (history[i].key == token.key && history[i - 1].key == history.back().key) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& history) {
@@ -326,6 +438,11 @@ Story tell_story(const Tokens& suspect, const Tokens& other, const Tokens& histo
   story.forward_before = passes.forward;
   story.backward_before = passes.backward;
   Teller(suspect, other, history).tell(story);
+  const Tokens& edited = story.kind == Story::Kind::kDeletion ? story.left_out : story.added;
+  auto was_made = [&](const Token& token) { return index_of(history, token.key, 0) < history.size(); };
+  bool elsewhere = story.kind == Story::Kind::kInsertion && history.size() >= kFewestAlike;
+  story.is_new = !edited.empty() && (std::none_of(edited.begin(), edited.end(), was_made) ||
+                                     (elsewhere && !stood_behind(history, edited[0])));
   if (story.from_visits) tell_phases(suspect, other, history, story);
   return story;
 }

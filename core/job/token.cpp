@@ -67,6 +67,7 @@ bool make_token(const RankView& rank, const Names& names, std::uint64_t n, Token
   }
   bool is_step = token.kind == Token::Kind::kStep;
   token.key = key_of(token.kind, is_step ? 0 : token.phase, is_step ? 0 : token.module);
+  if (is_evaluated(token)) token.key = flight::mix(token.key, 1);
   return true;
 }
 
@@ -172,6 +173,10 @@ Tokens predict(const Tokens& history, std::size_t limit) {
   for (std::size_t i = 0; !next.empty() && next.size() < limit; ++i) next.push_back(next[i]);
   if (next.size() > limit) next.resize(limit);
   return next;
+}
+
+bool is_evaluated(const Token& token) {
+  return token.kind == Token::Kind::kModule && token.part == Part::kForward && token.visit->training == 0;
 }
 
 bool is_side_phase(std::string_view phase) {

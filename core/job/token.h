@@ -60,6 +60,9 @@ Context find_context(const Tokens& history);
 // continues from there, at most `limit` tokens.  Empty when the last token was never seen before.
 Tokens predict(const Tokens& history, std::size_t limit);
 
+// A module that is run forward in evaluation mode: not the same as the one of a training pass.
+bool is_evaluated(const Token& token);
+
 // Whether a phase name stands for something that all ranks have to do together besides training.
 bool is_side_phase(std::string_view phase);      // save, load, eval, log, generate, ...
 bool is_backward_phase(std::string_view phase);  // backward; recompute belongs to it

@@ -117,7 +117,9 @@ void judge_suspects(const Fault& fault, const Finding& finding, Verdict& verdict
   bool majority = finding.comm_ranks.empty() || 2 * mine.size() < members.size();
   bool message = finding.comm && finding.comm->find("->") != finding.comm->npos;
   if (majority && !message && !mine.empty()) {
-    verdict.suspects_right = finding.suspects == (finding.comm_ranks.empty() ? fault.suspects : mine);
+    // Those outside the communicator may be named too, where it is not the only one concerned.
+    verdict.suspects_right =
+        finding.suspects == fault.suspects || (!finding.comm_ranks.empty() && finding.suspects == mine);
   } else {
     verdict.suspects_wrong_in_tie = std::any_of(
         finding.suspects.begin(), finding.suspects.end(),
@@ -155,6 +157,32 @@ bool suspects_stand(const Job& job, const History& history, const Watched& watch
   });
 }
 
+// Whether the rank's first call that was made for another purpose than that of a rank without the mistake, at
+// the same number of the communicator, is its last of all.
+bool stands_in_one_call(const Job& job, const History& history, const Fault& fault, int rank) {
+  const std::vector<CallTimes>& all = history.ranks[static_cast<std::size_t>(rank)].calls;
+  bool stands = false;
+  for (std::size_t c = 0; c < job.comms.size(); ++c) {
+    Calls mine = collectives(history, rank, static_cast<int>(c));
+    for (int other : job.comms[c].ranks) {
+      if (std::count(fault.suspects.begin(), fault.suspects.end(), other)) continue;
+      Calls theirs = collectives(history, other, static_cast<int>(c));
+      for (std::size_t k = 0; k < std::min(mine.size(), theirs.size()); ++k) {
+        if (mine[k]->instruction->purpose == theirs[k]->instruction->purpose) continue;
+        if (mine[k] != &all.back()) return false;
+        stands = true;
+        break;
+      }
+    }
+  }
+  return stands;
+}
+
+bool stand_in_one_call(const Job& job, const History& history, const Fault& fault) {
+  return std::all_of(fault.suspects.begin(), fault.suspects.end(),
+                     [&](int rank) { return stands_in_one_call(job, history, fault, rank); });
+}
+
 // Classes that are right as well by the contract's definitions, seen from what is recorded; docs/schedules.md
 // has the table.
 bool is_right_as_well(const Job& job, const Fault& fault, const Finding& finding, bool nothing_behind,
@@ -171,6 +199,7 @@ bool is_right_as_well(const Job& job, const Fault& fault, const Finding& finding
   if (leaves_calls && job.comms.size() > 1 && told == "comm-order-cycle") return true;
   // Left out, or taken later: nothing that was recorded shows it.
   if (fault.type == "order-differs" && told == "module-skipped" && nothing_behind) return true;
+  if (fault.type == "module-skipped" && told == "order-differs" && nothing_behind) return true;
   if (fault.type == "uneven-steps" && told == "early-return" && !r.modules) return true;
   bool leaves_loop = fault.type == "uneven-steps" || fault.how == "break";
   if (leaves_loop && told == "repeat-count-differs" && !r.steps) return true;
@@ -213,8 +242,8 @@ Verdict judge(const Job& job, const History& history, const Fault& fault, const 
       verdict.class_right ||
       is_right_as_well(job, fault, *finding, no_more, suspects_stand(job, history, watched, fault, *finding));
   bool no_purposes = !job.recorded.sites && !job.recorded.steps;
-  verdict.undecidable =
-      parts_purposes(fault.type) && fault.type != "argument-mismatch" && no_purposes && no_more;
+  verdict.undecidable = parts_purposes(fault.type) && fault.type != "argument-mismatch" && no_purposes &&
+                        stand_in_one_call(job, history, fault);
   judge_suspects(fault, *finding, verdict);
   if (parts_purposes(fault.type)) judge_origin(job, history, watched, *finding, verdict);
   return verdict;

@@ -12,7 +12,7 @@ namespace dshang::schedules {
 struct Verdict {
   std::string told;  // class of the first finding that stands; "nothing", "nothing to see"
   bool class_right = false;
-  bool undecidable = false;  // nothing but the first differing call is recorded, and no purpose of it
+  bool undecidable = false;  // of the suspects nothing behind the first different call is recorded, and no purpose
   std::optional<bool> suspects_right;  // where a majority exists
   bool suspects_wrong_in_tie = false;  // somebody healthy was named where none exists
   std::optional<bool> origin_right;    // where purposes part, and call sites or modules are recorded
