@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "core/job/typing.h"
 #include "core/job/version.h"
 #include "monitor/cli/commands.h"
 #include "monitor/hang_command.h"
-#include "monitor/typing.h"
 #include "monitor/warnings.h"
 
 namespace {
@@ -29,7 +29,7 @@ int unknown_command(const CLI::App& app, const char* word) {
   for (const CLI::App* command : app.get_subcommands({})) {
     const std::string& name = command->get_name();
     known += (known.empty() ? "" : ", ") + name;
-    auto distance = [&](const std::string& to) { return dshang::monitor::typing_distance(word, to); };
+    auto distance = [&](const std::string& to) { return dshang::job::typing_distance(word, to); };
     if (distance(name) <= kMistyped && (nearest.empty() || distance(name) < distance(nearest)))
       nearest = name;
   }
@@ -57,6 +57,7 @@ int run(int argc, char** argv) {
   dshang::monitor::cli::add_path(app, &chosen);
   dshang::monitor::cli::add_dry_run(app, &chosen);
   dshang::monitor::cli::add_monitor(app, &chosen);
+  dshang::monitor::cli::add_doctor(app, &chosen, argc, argv);
   if (argc > 1 && *argv[1] != '-' && !has_command(app, argv[1])) return unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);

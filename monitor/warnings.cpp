@@ -9,9 +9,9 @@
 #include <iterator>
 #include <string_view>
 
+#include "core/job/typing.h"
 #include "core/rank/param.h"
 #include "monitor/descriptor.h"
-#include "monitor/typing.h"
 
 // The bounds of that section, made by the linker.
 extern "C" const char __start_dshang_params[];
@@ -94,11 +94,11 @@ std::vector<rank::ParamDescriptor> all_params(const std::vector<rank::ParamDescr
 std::string unknown_name(std::string_view name, const std::vector<rank::ParamDescriptor>& params) {
   std::string text = std::string(kPrefix) + std::string(name) + " is no variable that dshang knows";
   auto nearer = [&](const auto& a, const auto& b) {
-    return typing_distance(name, a.name) < typing_distance(name, b.name);
+    return job::typing_distance(name, a.name) < job::typing_distance(name, b.name);
   };
   auto best = std::min_element(params.begin(), params.end(), nearer);
   if (best != params.end() &&
-      typing_distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
+      job::typing_distance(name, best->name) * 2 <= std::max<std::size_t>(name.size(), 4)) {
     text += "; the nearest is " + std::string(kPrefix) + best->name;
   }
   return text;

@@ -1,7 +1,8 @@
 // The verbs of the dshang program.  Each adds itself to the command line and says what to do when it is
 // chosen.
 //
-// A command returns the exit status: 0, or 2 for input that it cannot use, with one line on stderr.
+// A command returns the exit status: 0, or 2 for input that it cannot use, with one line on stderr; doctor
+// returns 1 for what will fail or hang.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,6 +17,8 @@ void add_report(CLI::App& app, Run* chosen);
 void add_top(CLI::App& app, Run* chosen);
 void add_path(CLI::App& app, Run* chosen);
 void add_dry_run(CLI::App& app, Run* chosen);
+// The words of the command line tell which of them stand behind --.
+void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv);
 
 // "dshang: <text>" on stderr; returns 2.
 int bad_input(const std::string& text);

@@ -1,10 +1,10 @@
-#include "monitor/typing.h"
+#include "core/job/typing.h"
 
 #include <algorithm>
 #include <numeric>
 #include <vector>
 
-namespace dshang::monitor {
+namespace dshang::job {
 
 std::size_t typing_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -21,4 +21,4 @@ std::size_t typing_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-}  // namespace dshang::monitor
+}  // namespace dshang::job

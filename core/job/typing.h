@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <string_view>
 
-namespace dshang::monitor {
+namespace dshang::job {
 
 // Insertions, deletions and exchanges of letters that make `a` of `b`.
 std::size_t typing_distance(std::string_view a, std::string_view b);
 
-}  // namespace dshang::monitor
+}  // namespace dshang::job

@@ -1,0 +1,232 @@
+#include "doctor/document.h"
+
+#include <cctype>
+#include <stdexcept>
+
+namespace dshang::doctor {
+namespace {
+
+constexpr int kDeepest = 200;  // nested objects and lists
+constexpr std::string_view kMarks = "{}[],:";
+
+bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// HJSON as https://hjson.github.io/syntax.html has it.
+class Reader {
+ public:
+  Reader(std::string_view text, Document* document) : text_(text), document_(document) {}
+
+  Json read() {
+    skip();
+    bool braces = peek() == '{' || peek() == '[';
+    Json value = braces ? this->value("") : members("", '\0');
+    skip();
+    if (!ended()) fail("something follows the closing brace");
+    return value;
+  }
+
+ private:
+  std::string_view text_;
+  Document* document_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+
+  bool ended() const { return at_ >= text_.size(); }
+  char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    std::size_t line = 1, column = 1;
+    for (std::size_t i = 0; i < at_ && i < text_.size(); ++i) {
+      ++column;
+      if (text_[i] == '\n') ++line, column = 1;
+    }
+    throw std::runtime_error("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
+                             what);
+  }
+
+  bool comment() const { return peek() == '#' || (peek() == '/' && (peek(1) == '/' || peek(1) == '*')); }
+
+  void skip_comment() {
+    bool block = peek() == '/' && peek(1) == '*';
+    std::size_t end = text_.find(block ? "*/" : "\n", at_);
+    if (end == std::string_view::npos) {
+      if (block) fail("a comment is not closed");
+      at_ = text_.size();
+    } else {
+      at_ = end + (block ? 2 : 1);
+    }
+  }
+
+  void skip() {
+    while (!ended()) {
+      if (std::isspace(static_cast<unsigned char>(peek()))) {
+        ++at_;
+      } else if (comment()) {
+        skip_comment();
+      } else {
+        return;
+      }
+    }
+  }
+
+  Json value(const std::string& path) {
+    if (++depth_ > kDeepest) fail("nested too deep");
+    Json result;
+    char c = peek();
+    if (c == '{') {
+      ++at_;
+      result = members(path, '}');
+    } else if (c == '[') {
+      ++at_;
+      result = items(path);
+    } else if (c == '"' || c == '\'') {
+      result = quoted();
+    } else {
+      result = bare();
+    }
+    --depth_;
+    return result;
+  }
+
+  Json members(const std::string& path, char closing) {
+    Json object = Json::object();
+    for (;;) {
+      skip();
+      if (ended() && closing == '\0') return object;
+      if (ended()) fail("an object is not closed by }");
+      if (closing && peek() == closing) {
+        ++at_;
+        return object;
+      }
+      std::string key = this->key();
+      skip();
+      if (peek() != ':') fail("':' is missing after the key " + key);
+      ++at_;
+      skip();
+      std::string inner = path.empty() ? key : path + "." + key;
+      if (object.contains(key)) document_->duplicates.push_back(inner);
+      object[key] = value(inner);
+      skip();
+      if (peek() == ',') ++at_;
+    }
+  }
+
+  Json items(const std::string& path) {
+    Json list = Json::array();
+    for (;;) {
+      skip();
+      if (ended()) fail("a list is not closed by ]");
+      if (peek() == ']') {
+        ++at_;
+        return list;
+      }
+      list.push_back(value(path + "[" + std::to_string(list.size()) + "]"));
+      skip();
+      if (peek() == ',') ++at_;
+    }
+  }
+
+  std::string key() {
+    if (peek() == '"' || peek() == '\'') return quoted();
+    std::size_t start = at_;
+    while (!ended() && !std::isspace(static_cast<unsigned char>(peek())) &&
+           kMarks.find(peek()) == std::string_view::npos)
+      ++at_;
+    if (at_ == start) fail("a key is missing");
+    return std::string(text_.substr(start, at_ - start));
+  }
+
+  std::string quoted() {
+    char mark = text_[at_];
+    if (text_.substr(at_, 3) == "'''") return several_lines();
+    std::string result;
+    for (++at_; !ended() && peek() != mark; ++at_) {
+      if (peek() == '\n') fail("a text is not closed before the line ends");
+      if (peek() == '\\') {
+        escaped(&result);
+      } else {
+        result += peek();
+      }
+    }
+    if (ended()) fail("a text is not closed");
+    ++at_;
+    return result;
+  }
+
+  std::string several_lines() {
+    std::size_t end = text_.find("'''", at_ + 3);
+    if (end == std::string_view::npos) fail("a text is not closed by '''");
+    std::string result(text_.substr(at_ + 3, end - at_ - 3));
+    at_ = end + 3;
+    return result;
+  }
+
+  // The rest of the library knows what \u means: one letter is given to it.
+  void escaped(std::string* result) {
+    std::size_t length = peek(1) == 'u' ? 6 : 2;
+    bool pair = length == 6 && (peek(2) == 'd' || peek(2) == 'D') && peek(6) == '\\' && peek(7) == 'u';
+    if (pair) length = 12;
+    std::string letter = "\"" + std::string(text_.substr(at_, length)) + "\"";
+    if (peek(1) == '\'') letter = "\"'\"";
+    Json read = Json::parse(letter, nullptr, false);
+    if (!read.is_string()) fail("an unknown escape");
+    *result += read.get<std::string>();
+    at_ += length - 1;
+  }
+
+  static bool constant(std::string_view word, Json* value) {
+    *value = Json::parse(word, nullptr, false);
+    return !value->is_discarded() && (value->is_number() || value->is_boolean() || value->is_null());
+  }
+
+  // A number, true, false, null; anything else is a text up to the end of its line.
+  Json bare() {
+    std::size_t start = at_;
+    if (kMarks.find(peek()) != std::string_view::npos)
+      fail(std::string("a value is missing before ") + peek());
+    for (;; ++at_) {
+      bool line_ends = ended() || peek() == '\n';
+      if (!line_ends && peek() != ',' && peek() != '}' && peek() != ']' && !comment()) continue;
+      std::string_view word = text_.substr(start, at_ - start);
+      while (!word.empty() && blank(word.back())) word.remove_suffix(1);
+      Json value;
+      if (constant(word, &value)) return value;
+      if (line_ends && word.empty()) fail("a value is missing");
+      if (line_ends) return std::string(word);
+    }
+  }
+};
+
+// "line 2, column 3" of nlohmann's own message.
+std::string place_in(const std::string& message) {
+  std::size_t from = message.find("line "), to = message.find(':', from);
+  return from == std::string::npos ? "" : message.substr(from, to - from);
+}
+
+std::string python_words(std::string_view text) {
+  bool python = text.find('\'') != std::string_view::npos &&
+                (text.find("True") != std::string_view::npos ||
+                 text.find("False") != std::string_view::npos || text.find("None") != std::string_view::npos);
+  return python ? "; it looks like a printed Python dict: write it with json.dump" : "";
+}
+
+}  // namespace
+
+Document read_document(std::string_view text) {
+  Document document;
+  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+  try {
+    Json strict = Json::parse(text);
+  } catch (const Json::exception& error) {
+    document.not_strict = place_in(error.what());
+    if (document.not_strict.empty()) document.not_strict = "somewhere";
+  }
+  try {
+    document.value = Reader(text, &document).read();
+  } catch (const std::runtime_error& error) {
+    document.error = error.what() + python_words(text);
+  }
+  return document;
+}
+
+}  // namespace dshang::doctor

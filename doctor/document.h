@@ -1,0 +1,23 @@
+// A ds_config as text: DeepSpeed reads HJSON (comments, trailing commas, keys without quotes), Hugging Face
+// strict JSON.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace dshang::doctor {
+
+using Json = nlohmann::json;
+
+struct Document {
+  Json value;                           // null where `error` is set
+  std::string error;                    // why HJSON cannot be read from it, with line and column
+  std::string not_strict;               // where it departs from JSON; empty: it is JSON
+  std::vector<std::string> duplicates;  // keys that occur twice in one object, as dotted paths
+};
+
+Document read_document(std::string_view text);
+
+}  // namespace dshang::doctor

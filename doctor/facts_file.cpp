@@ -1,0 +1,205 @@
+#include "doctor/facts_file.h"
+
+#include <filesystem>
+#include <functional>
+#include <stdexcept>
+
+#include "doctor/schema.h"
+
+namespace dshang::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+  std::string directory;
+  Facts* facts;
+};
+using Setter = std::function<void(const Json&, const Source&)>;
+
+template <typename T, typename Field>
+Setter set(Field Facts::*field) {
+  return [field](const Json& value, const Source& source) { source.facts->*field = value.get<T>(); };
+}
+
+template <typename T, typename Field>
+Setter machine(Field Machine::*field) {
+  return [field](const Json& value, const Source& source) { source.facts->machine.*field = value.get<T>(); };
+}
+
+template <typename T>
+std::optional<T> optional_of(const Json& object, const char* name) {
+  return object.contains(name) ? std::optional<T>(object.at(name).get<T>()) : std::nullopt;
+}
+
+void trainer(const Json& value, const Source& source) {
+  std::string name = lower(value.get<std::string>());
+  bool hf = name == "hf" || name == "accelerate" || name == "transformers" || name == "trainer";
+  bool plain = name == "plain" || name == "deepspeed";
+  if (!hf && !plain && name != "unknown") throw std::runtime_error("must be plain, hf or unknown");
+  source.facts->trainer = hf ? Trainer::kHf : plain ? Trainer::kPlain : Trainer::kUnknown;
+}
+
+void config(const Json& value, const Source& source) {
+  if (value.is_object()) {
+    source.facts->config = Config{"ds_config", read_document(value.dump())};
+    return;
+  }
+  fs::path path = value.get<std::string>();
+  if (!fs::exists(path)) path = fs::path(source.directory) / path;
+  source.facts->config = read_config(path.string());
+}
+
+void gpu(const Json& value, const Source& source) {
+  for (const Json& one : value) {
+    Gpu gpu;
+    gpu.name = one.value("name", "");
+    gpu.compute_cap = one.value("compute_cap", "");
+    gpu.memory_bytes = optional_of<double>(one, "memory_bytes");
+    gpu.foreign_bytes = optional_of<double>(one, "foreign_bytes");
+    gpu.foreign_process = one.value("foreign_process", "");
+    source.facts->machine.gpu.push_back(gpu);
+  }
+  source.facts->machine.gpus = static_cast<int>(source.facts->machine.gpu.size());
+}
+
+void busy_ports(const Json& value, const Source& source) {
+  for (const auto& [port, owner] : value.items())
+    source.facts->machine.busy_ports[std::stoi(port)] = owner.get<std::string>();
+}
+
+void jit_locks(const Json& value, const Source& source) {
+  for (const Json& one : value)
+    source.facts->machine.jit_locks.push_back(
+        {one.at("path").get<std::string>(), one.at("age_s").get<double>(), one.value("building", false)});
+}
+
+void places(const Json& value, const Source& source) {
+  for (const auto& [path, one] : value.items()) {
+    source.facts->machine.places[path] = {one.value("filesystem", ""), optional_of<bool>(one, "writable"),
+                                          optional_of<bool>(one, "rotational"),
+                                          optional_of<double>(one, "free_bytes")};
+  }
+}
+
+void ops(const Json& value, const Source& source) {
+  for (const auto& [name, one] : value.items())
+    source.facts->machine.ops[name] = {one.value("installed", false), one.value("compatible", true)};
+}
+
+void other_nodes(const Json& value, const Source& source) {
+  for (const Json& one : value) {
+    Node node{one.at("name").get<std::string>(), one.value("unreachable", ""), {}};
+    if (one.contains("facts")) node.facts = one.at("facts").get<std::map<std::string, std::string>>();
+    source.facts->other_nodes.push_back(node);
+  }
+}
+
+void command(const Json& value, const Source& source) {
+  std::string text = std::move(source.facts->launch.script_text);
+  source.facts->launch = read_launch(value.get<std::vector<std::string>>());
+  if (!text.empty()) source.facts->launch.script_text = text;
+}
+
+void script_text(const Json& value, const Source& source) {
+  Launch& launch = source.facts->launch;
+  if (launch.script.empty()) launch.script = "script";
+  launch.script_text = value.get<std::string>();
+}
+
+const std::map<std::string, Setter>& setters() {
+  static const std::map<std::string, Setter> all = {
+      {"world_size", set<int>(&Facts::world_size)},
+      {"nodes", set<int>(&Facts::nodes)},
+      {"ranks_per_node", set<int>(&Facts::ranks_per_node)},
+      {"local_rank", set<int>(&Facts::local_rank)},
+      {"tp_size", set<int>(&Facts::tp_size)},
+      {"stage", set<int>(&Facts::stage)},
+      {"load_universal", set<bool>(&Facts::load_universal)},
+      {"kernel_inject", set<bool>(&Facts::kernel_inject)},
+      {"parameters", set<double>(&Facts::parameters)},
+      {"trainer", trainer},
+      {"hf", set<Json>(&Facts::hf)},
+      {"client_optimizer", set<std::string>(&Facts::client_optimizer)},
+      {"checkpoint_optimizer", set<std::string>(&Facts::checkpoint_optimizer)},
+      {"deepspeed", set<std::string>(&Facts::deepspeed)},
+      {"torch", set<std::string>(&Facts::torch)},
+      {"torch_cuda", set<std::string>(&Facts::torch_cuda)},
+      {"transformers", set<std::string>(&Facts::transformers)},
+      {"ds_config", config},
+      {"command", command},
+      {"script_text", script_text},
+      {"environment", set<std::map<std::string, std::string>>(&Facts::environment)},
+      {"exported_names", set<std::vector<std::string>>(&Facts::exported_names)},
+      {"other_nodes", other_nodes},
+      {"shm_bytes", machine<double>(&Machine::shm_bytes)},
+      {"memory_bytes", machine<double>(&Machine::memory_bytes)},
+      {"memlock_bytes", machine<double>(&Machine::memlock_bytes)},
+      {"open_files", machine<int>(&Machine::open_files)},
+      {"gpus", machine<int>(&Machine::gpus)},
+      {"gpu", gpu},
+      {"interfaces", machine<std::vector<std::string>>(&Machine::interfaces)},
+      {"infiniband", machine<bool>(&Machine::infiniband)},
+      {"driver", machine<bool>(&Machine::driver)},
+      {"nvlink", machine<bool>(&Machine::nvlink)},
+      {"acs_redirects", machine<bool>(&Machine::acs_redirects)},
+      {"iommu_passthrough", machine<bool>(&Machine::iommu_passthrough)},
+      {"cuda_available", machine<bool>(&Machine::cuda_available)},
+      {"busy_ports", busy_ports},
+      {"jit_locks", jit_locks},
+      {"places", places},
+      {"ninja", machine<bool>(&Machine::ninja)},
+      {"libaio", machine<bool>(&Machine::libaio)},
+      {"nvcc", machine<std::string>(&Machine::nvcc)},
+      {"gxx", machine<std::string>(&Machine::gxx)},
+      {"ops", ops},
+      {"ops_built_with", machine<std::string>(&Machine::ops_built_with)},
+      {"torch_archs", machine<std::vector<std::string>>(&Machine::torch_archs)},
+      {"nvcc_archs", machine<std::vector<std::string>>(&Machine::nvcc_archs)},
+      {"master_is_loopback", machine<bool>(&Machine::master_is_loopback)},
+  };
+  return all;
+}
+
+std::string unknown_fact(const std::string& name) {
+  std::vector<std::string> known;
+  for (const auto& [one, setter] : setters()) known.push_back(one);
+  std::string near = nearest(name, known);
+  return "'" + name + "' is no fact" +
+         (near.empty() ? "; docs/doctor.md lists them" : "; did you mean '" + near + "'?");
+}
+
+}  // namespace
+
+Facts assumed_facts() {
+  Facts facts;
+  facts.told = true;
+  facts.world_size = 8;
+  facts.nodes = 1;
+  facts.trainer = Trainer::kPlain;
+  facts.deepspeed = "0.19.8";
+  facts.torch = "2.14.1";
+  return facts;
+}
+
+void apply_facts(const std::string& text, const std::string& origin, const std::string& directory,
+                 Facts* facts) {
+  Json object = Json::parse(text, nullptr, false);
+  if (!object.is_object()) throw std::runtime_error(origin + " is no JSON object");
+  for (const auto& [name, value] : object.items()) {
+    auto setter = setters().find(name);
+    if (setter == setters().end()) throw std::runtime_error(origin + ": " + unknown_fact(name));
+    if (value.is_null()) continue;
+    try {
+      setter->second(value, Source{directory, facts});
+    } catch (const Json::exception&) {
+      throw std::runtime_error(origin + ": '" + name + "' has a value of the wrong type");
+    } catch (const std::logic_error&) {
+      throw std::runtime_error(origin + ": '" + name + "' has a value that is no number");
+    } catch (const std::runtime_error& error) {
+      throw std::runtime_error(origin + ": '" + name + "': " + error.what());
+    }
+  }
+}
+
+}  // namespace dshang::doctor

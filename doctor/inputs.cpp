@@ -1,0 +1,83 @@
+// The files that the command line names.
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+#include "doctor/facts_file.h"
+
+namespace dshang::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestLine = 4096;      // of a hostfile
+constexpr std::size_t kLargestText = 16 << 20;  // bytes; no config or script is larger
+
+std::string trimmed(std::string text) {
+  std::size_t from = text.find_first_not_of(" \t\r\n"), to = text.find_last_not_of(" \t\r\n");
+  return from == std::string::npos ? "" : text.substr(from, to - from + 1);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path) {
+  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
+  if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
+  std::string text;
+  char part[65536];
+  for (std::size_t got; text.size() < kLargestText && (got = std::fread(part, 1, sizeof part, file)) > 0;)
+    text.append(part, got);
+  bool failed = std::ferror(file);
+  int error = errno;
+  if (file != stdin) std::fclose(file);
+  if (failed) throw std::runtime_error(path + ": " + std::strerror(error));
+  return text;
+}
+
+std::map<std::string, std::string> read_environment(const std::string& text, const std::string& origin) {
+  std::map<std::string, std::string> result;
+  int number = 0;
+  for (std::string line : lines_of(text)) {
+    ++number;
+    line = trimmed(line);
+    if (line.empty() || line[0] == '#') continue;
+    if (line.starts_with("export ")) line = trimmed(line.substr(7));
+    std::size_t equals = line.find('=');
+    if (equals == std::string::npos || equals == 0)
+      throw std::runtime_error(origin + ": line " + std::to_string(number) + " is no KEY=VALUE");
+    std::string value = line.substr(equals + 1);
+    bool quoted = value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
+    result[line.substr(0, equals)] = quoted ? value.substr(1, value.size() - 2) : value;
+  }
+  return result;
+}
+
+Config read_config(const std::string& path) { return {path, read_document(read_text(path))}; }
+
+Hostfile read_hostfile(const std::string& path) {
+  Hostfile hostfile{path, lines_of(read_text(path))};
+  for (std::string& line : hostfile.lines) line.resize(std::min(line.size(), kLongestLine));
+  return hostfile;
+}
+
+Model read_model(const std::string& path) {
+  std::error_code error;
+  std::string file = fs::is_directory(path, error) ? (fs::path(path) / "config.json").string() : path;
+  Json config = Json::parse(read_text(file), nullptr, false);
+  if (!config.is_object()) throw std::runtime_error(file + " is no JSON object");
+  return {file, std::move(config)};
+}
+
+}  // namespace dshang::doctor

@@ -1,0 +1,22 @@
+// Facts of this machine, measured; but for measure_nodes nothing takes longer than a fraction of a second.
+#pragma once
+
+#include "doctor/facts.h"
+
+namespace dshang::doctor {
+
+// Versions of installed Python packages, from the interpreter that the launch command (or PATH) would start.
+void measure_packages(Facts* facts);
+// /proc, /sys, limits, compilers, GPUs, lock files.
+void measure_machine(Facts* facts);
+// Ranks, nodes and trainer, from the launch command, the hostfile, the environment and the script.
+void measure_job(Facts* facts);
+// Interfaces, InfiniBand, and whether the port can be had: it is tried.
+void measure_network(Facts* facts);
+// The file systems that the config names.
+void measure_places(Facts* facts);
+
+// Every host of the hostfile over ssh, all at once; `folder` is where the job is started.  Up to 15 s.
+void measure_nodes(const std::string& folder, Facts* facts);
+
+}  // namespace dshang::doctor

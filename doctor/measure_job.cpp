@@ -1,0 +1,197 @@
+// The job as the launch command, hostfile, environment and script tell it; versions of installed packages.
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <stdexcept>
+
+#include "doctor/command.h"
+#include "doctor/facts_file.h"
+#include "doctor/measure.h"
+
+namespace dshang::doctor {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<int> whole(const std::string* text) {
+  if (!text || text->empty() || text->size() > 7 ||
+      text->find_first_not_of("0123456789") != std::string::npos)
+    return std::nullopt;
+  return std::stoi(*text);
+}
+
+const std::string* option(const Facts& facts, std::initializer_list<const char*> names) {
+  for (const char* name : names) {
+    auto found = facts.launch.options.find(name);
+    if (found != facts.launch.options.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+void ranks_of_hostfile(Facts* facts) {
+  static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d{1,6}).*");
+  int nodes = 0, ranks = 0, most = 0;
+  for (const std::string& line : facts->hostfile->lines) {
+    std::smatch parts;
+    if (line.starts_with("#") || !std::regex_match(line, parts, entry)) continue;
+    int slots = std::stoi(parts[2]);
+    ++nodes, ranks += slots, most = std::max(most, slots);
+  }
+  if (nodes == 0) return;
+  facts->nodes = nodes;
+  facts->world_size = ranks;
+  facts->ranks_per_node = most;
+}
+
+void ranks_of_command(Facts* facts) {
+  auto nodes = whole(option(*facts, {"num_nodes", "nnodes", "num_machines"}));
+  auto local = whole(option(*facts, {"num_gpus", "nproc_per_node", "num_accelerators"}));
+  auto all = whole(option(*facts, {"num_processes"}));  // accelerate counts all
+  if (nodes) facts->nodes = nodes;
+  if (local) facts->ranks_per_node = local;
+  if (local) facts->world_size = *local * facts->nodes.value_or(1);
+  if (all) facts->world_size = all;
+}
+
+void ranks_of_environment(Facts* facts) {
+  if (!facts->world_size) facts->world_size = whole(facts->env("WORLD_SIZE"));
+  if (!facts->nodes) facts->nodes = whole(facts->env("SLURM_NNODES"));
+  if (!facts->world_size) facts->world_size = whole(facts->env("SLURM_NTASKS"));
+  if (facts->world_size && *facts->world_size < 1) facts->world_size.reset();
+}
+
+// The script's own words tell who calls initialize.
+void trainer_of_script(Facts* facts) {
+  const std::string& text = facts->launch.script_text;
+  if (text.empty() || facts->trainer != Trainer::kUnknown) return;
+  static const std::regex hf("(^|\n)\\s*(from|import)\\s+(transformers|accelerate|trl)\\b");
+  static const std::regex engine("\\bdeepspeed\\.initialize\\s*\\(");
+  bool initializes = std::regex_search(text, engine);
+  if (initializes) {
+    facts->trainer = Trainer::kPlain;
+  } else if (std::regex_search(text, hf) &&
+             (text.find("Trainer") != std::string::npos || text.find("ccelerat") != std::string::npos)) {
+    facts->trainer = Trainer::kHf;
+  }
+}
+
+void names_of_deepspeed_env(Facts* facts) {
+  const std::string* home = facts->env("HOME");
+  for (const std::string& folder : {home ? *home : std::string(), std::string(".")}) {
+    std::error_code error;
+    fs::path path = fs::path(folder) / ".deepspeed_env";
+    if (folder.empty() || !fs::is_regular_file(path, error)) continue;
+    try {
+      for (const auto& [name, value] : read_environment(read_text(path.string()), path.string()))
+        facts->exported_names.push_back(name);
+    } catch (const std::runtime_error& failed) {
+      facts->not_checked.push_back(failed.what());
+    }
+  }
+}
+
+// Folders of packages that belong to an interpreter's path: bin/python -> lib/python3.*/site-packages.
+std::vector<fs::path> package_folders(const std::string& program) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  fs::path path = fs::absolute(program, error);
+  for (const fs::path& binary : {path, fs::canonical(path, error)}) {
+    if (binary.empty()) continue;
+    for (const char* lib : {"lib", "lib64"}) {
+      fs::directory_iterator all(binary.parent_path().parent_path() / lib, error), end;
+      for (; !error && all != end; all.increment(error)) {
+        std::string name = all->path().filename().string();
+        if (!name.starts_with("python3")) continue;
+        folders.push_back(all->path() / "site-packages");
+        folders.push_back(all->path() / "dist-packages");
+      }
+    }
+  }
+  return folders;
+}
+
+std::string version_in(const fs::path& folder, const std::string& package) {
+  std::error_code error;
+  fs::directory_iterator all(folder, error), end;
+  for (; !error && all != end; all.increment(error)) {
+    std::string name = all->path().filename().string();
+    if (name.starts_with(package + "-") && name.ends_with(".dist-info"))
+      return name.substr(package.size() + 1,
+                         name.size() - package.size() - 1 - std::string(".dist-info").size());
+  }
+  return "";
+}
+
+// torch/version.py: cuda: Optional[str] = '13.0'
+std::string cuda_of(const fs::path& folder) {
+  std::ifstream file(folder / "torch" / "version.py");
+  static const std::regex cuda("^cuda\\b[^=]*=\\s*'([0-9.]+)'");
+  for (std::string line; std::getline(file, line);) {
+    std::smatch parts;
+    if (std::regex_search(line, parts, cuda)) return parts[1];
+  }
+  return "";
+}
+
+// deepspeed/git_version_info_installed.py, written when it was installed.
+void ops_of(const fs::path& folder, Machine* machine) {
+  std::ifstream file(folder / "deepspeed" / "git_version_info_installed.py");
+  static const std::regex op("'(\\w+)': (True|False)"), built("'version': '([0-9.]+)");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("installed_ops")) {
+      for (std::sregex_iterator at(line.begin(), line.end(), op), end; at != end; ++at)
+        if ((*at)[2] == "True") machine->ops[(*at)[1]] = {true, true};
+    }
+    std::smatch parts;
+    if (line.starts_with("torch_info") && std::regex_search(line, parts, built))
+      machine->ops_built_with = parts[1];
+  }
+}
+
+std::string interpreter(const Facts& facts) {
+  std::string first = facts.launch.words.empty() ? "" : on_path(facts.launch.words.front());
+  if (!first.empty() && !facts.launch.launcher.empty()) return first;
+  for (const char* name : {"deepspeed", "python", "python3"}) {
+    std::string path = on_path(name);
+    if (!path.empty()) return path;
+  }
+  return "";
+}
+
+}  // namespace
+
+void measure_packages(Facts* facts) {
+  std::string program = interpreter(*facts);
+  for (const fs::path& folder : program.empty() ? std::vector<fs::path>() : package_folders(program)) {
+    auto fill = [&](std::string* version, const char* package) {
+      if (version->empty()) *version = version_in(folder, package);
+    };
+    bool new_torch = facts->torch.empty(), new_deepspeed = facts->deepspeed.empty();
+    fill(&facts->deepspeed, "deepspeed");
+    fill(&facts->torch, "torch");
+    fill(&facts->transformers, "transformers");
+    if (new_torch && !facts->torch.empty()) facts->torch_cuda = cuda_of(folder);
+    if (new_deepspeed && !facts->deepspeed.empty()) ops_of(folder, &facts->machine);
+  }
+  if (facts->deepspeed.empty())
+    facts->not_checked.push_back("the version of DeepSpeed: none is installed for " +
+                                 (program.empty() ? std::string("python") : program) +
+                                 "; the rules of 0.19.8 are used");
+}
+
+void measure_job(Facts* facts) {
+  if (facts->hostfile) ranks_of_hostfile(facts);
+  ranks_of_command(facts);
+  ranks_of_environment(facts);
+  trainer_of_script(facts);
+  names_of_deepspeed_env(facts);
+  if (!facts->world_size && facts->machine.gpus && facts->launch.launcher == "deepspeed") {
+    facts->world_size = facts->ranks_per_node = facts->machine.gpus;  // the launcher's default: all of them
+  }
+  if (facts->config && !facts->world_size)
+    facts->not_checked.push_back("the number of ranks: give the launch command after --, or --hostfile");
+}
+
+}  // namespace dshang::doctor

@@ -1,0 +1,74 @@
+#include <algorithm>
+#include <cstring>
+
+#include "doctor/rule.h"
+
+namespace dshang::doctor {
+namespace {
+
+constexpr const char* kRemoved = "X-26";  // DeepSpeed stops there and reads no further
+
+Finding merged(const Rule& rule, const Hits& hits) {
+  Finding finding{&rule, Severity::kAdvice, "", "", {}};
+  for (const Hits::Hit& hit : hits.all()) {
+    finding.severity = std::min(finding.severity, hit.severity.value_or(rule.severity));
+    if (finding.where.find(hit.where) == std::string::npos)
+      finding.where += (finding.where.empty() ? "" : ", ") + hit.where;
+    finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
+    std::string fix = hit.fix.empty() ? rule.fix : hit.fix;
+    if (std::find(finding.fix.begin(), finding.fix.end(), fix) == finding.fix.end())
+      finding.fix.push_back(fix);
+  }
+  return finding;
+}
+
+void stop_at_removed_blocks(std::vector<Finding>* findings) {
+  auto removed = [](const Finding& finding) { return !std::strcmp(finding.rule->id, kRemoved); };
+  if (std::none_of(findings->begin(), findings->end(), removed)) return;
+  std::erase_if(*findings, [&](const Finding& finding) {
+    return finding.rule->area == Area::kConfig && !removed(finding) && std::strcmp(finding.rule->id, "X-38");
+  });
+}
+
+}  // namespace
+
+std::vector<const Rule*> all_rules() {
+  std::vector<const Rule*> result;
+  for (const Rules& (*area)() :
+       {batch_rules, precision_rules, key_rules, zero_rules, optimizer_rules, hostfile_rules, env_rules,
+        network_rules, build_rules, machine_rules, memory_rules, checkpoint_rules, model_rules}) {
+    for (const Rule& rule : area()) result.push_back(&rule);
+  }
+  return result;
+}
+
+std::vector<Finding> examine(const Facts& facts, const std::vector<Area>& areas) {
+  std::vector<Finding> findings;
+  for (const Rule* rule : all_rules()) {
+    if (std::find(areas.begin(), areas.end(), rule->area) == areas.end()) continue;
+    Hits hits;
+    rule->check(facts, hits);
+    if (!hits.all().empty()) findings.push_back(merged(*rule, hits));
+  }
+  stop_at_removed_blocks(&findings);
+  auto important = [](const Finding& a, const Finding& b) { return a.severity < b.severity; };
+  std::stable_sort(findings.begin(), findings.end(), important);
+  return findings;
+}
+
+const char* area_name(Area area) {
+  constexpr const char* kNames[] = {"config", "hostfile", "env", "machine", "checkpoint", "model"};
+  return kNames[static_cast<int>(area)];
+}
+
+const char* severity_words(Severity severity) {
+  constexpr const char* kWords[] = {"will fail", "will hang", "wrong result", "risk", "slow", "advice"};
+  return kWords[static_cast<int>(severity)];
+}
+
+const char* report_severity(Severity severity) {
+  constexpr const char* kWords[] = {"error", "hang", "error", "warning", "warning", "info"};
+  return kWords[static_cast<int>(severity)];
+}
+
+}  // namespace dshang::doctor

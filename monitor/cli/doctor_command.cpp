@@ -1,0 +1,163 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+
+#include "doctor/facts_file.h"
+#include "doctor/measure.h"
+#include "doctor/output.h"
+#include "monitor/cli/commands.h"
+
+extern char** environ;
+
+namespace dshang::monitor::cli {
+namespace {
+
+using doctor::Area;
+using doctor::Facts;
+
+struct Options {
+  // Without a config the first word behind -- is taken for it; of_command tells how many stand there.
+  std::string config;
+  std::vector<std::string> command;
+  std::size_t of_command = 0;
+  std::string hostfile, checkpoint, model, facts, environment, only;
+  bool json = false, rules = false, ssh = false;
+};
+
+std::vector<Area> chosen_areas(const std::string& only) {
+  const std::vector<Area> all = {Area::kConfig,  Area::kHostfile,   Area::kEnv,
+                                 Area::kMachine, Area::kCheckpoint, Area::kModel};
+  if (only.empty()) return all;
+  std::vector<Area> areas;
+  std::istringstream names(only);
+  for (std::string name; std::getline(names, name, ',');) {
+    std::size_t before = areas.size();
+    for (Area area : all) {
+      if (name == doctor::area_name(area)) areas.push_back(area);
+    }
+    if (areas.size() == before)
+      throw std::runtime_error("--only: '" + name +
+                               "' is no area; there are config, hostfile, env, machine, checkpoint, model");
+  }
+  return areas;
+}
+
+std::map<std::string, std::string> own_environment() {
+  std::map<std::string, std::string> result;
+  for (char** at = environ; *at; ++at) {
+    std::string entry = *at;
+    std::size_t equals = entry.find('=');
+    if (equals != std::string::npos) result[entry.substr(0, equals)] = entry.substr(equals + 1);
+  }
+  return result;
+}
+
+void read_inputs(const Options& options, Facts* facts) {
+  std::vector<std::string> words = options.command;
+  if (!options.config.empty()) words.insert(words.begin(), options.config);
+  std::size_t before = words.size() - std::min(options.of_command, words.size());
+  if (before > 1) throw std::runtime_error("more than one config is named: " + words[0] + ", " + words[1]);
+  if (options.of_command)
+    facts->launch = doctor::read_launch({words.begin() + static_cast<std::ptrdiff_t>(before), words.end()});
+  if (before == 1) facts->config = doctor::read_config(words[0]);
+  std::error_code error;
+  if (!facts->config && std::filesystem::is_regular_file(facts->launch.config, error))
+    facts->config = doctor::read_config(facts->launch.config);
+  auto told = facts->launch.options.find("hostfile");
+  bool of_launch =
+      told != facts->launch.options.end() && std::filesystem::is_regular_file(told->second, error);
+  if (!options.hostfile.empty()) facts->hostfile = doctor::read_hostfile(options.hostfile);
+  if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(told->second);
+  if (!options.checkpoint.empty()) facts->checkpoint = doctor::read_checkpoint(options.checkpoint);
+  if (!options.model.empty()) facts->model = doctor::read_model(options.model);
+}
+
+// The program's own environment is that of a job only when nothing else is told.
+void read_told(const Options& options, Facts* facts) {
+  bool told = !options.facts.empty();
+  if (told) {
+    *facts = doctor::assumed_facts();
+    bool standard_input = options.facts == "-";
+    std::string directory = standard_input ? "" : std::filesystem::path(options.facts).parent_path().string();
+    doctor::apply_facts(doctor::read_text(options.facts), standard_input ? "standard input" : options.facts,
+                        directory, facts);
+  }
+  if (!options.environment.empty()) {
+    std::string origin = options.environment == "-" ? "standard input" : options.environment;
+    facts->environment = doctor::read_environment(doctor::read_text(options.environment), origin);
+  } else if (!told) {
+    facts->environment = own_environment();
+  }
+}
+
+bool has(const std::vector<Area>& areas, Area wanted) {
+  for (Area area : areas) {
+    if (area == wanted) return true;
+  }
+  return false;
+}
+
+Facts gather(const Options& options, const std::vector<Area>& areas) {
+  Facts facts;
+  read_told(options, &facts);
+  read_inputs(options, &facts);
+  if (facts.told) return facts;
+  doctor::measure_packages(&facts);
+  if (has(areas, Area::kMachine) || has(areas, Area::kEnv) || has(areas, Area::kModel))
+    doctor::measure_machine(&facts);
+  doctor::measure_job(&facts);
+  if (has(areas, Area::kEnv)) doctor::measure_network(&facts);
+  doctor::measure_places(&facts);
+  if (options.ssh) doctor::measure_nodes(std::filesystem::current_path().string(), &facts);
+  return facts;
+}
+
+int print(const std::string& text, int status) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return status;
+}
+
+int run(const Options& options) {
+  if (options.rules) return print(options.json ? doctor::rules_json() : doctor::rules_text(), 0);
+  std::vector<Area> areas = chosen_areas(options.only);
+  Facts facts = gather(options, areas);
+  std::vector<doctor::Finding> findings = doctor::examine(facts, areas);
+  bool wrong = !findings.empty() && findings.front().severity <= doctor::Severity::kWrongResult;
+  return print(options.json ? doctor::json_of(findings, facts) : doctor::text_of(findings, facts),
+               wrong ? 1 : 0);
+}
+
+std::size_t words_behind_dashes(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--") return static_cast<std::size_t>(argc - i - 1);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv) {
+  auto options = std::make_shared<Options>();
+  options->of_command = words_behind_dashes(argc, argv);
+  CLI::App* verb = app.add_subcommand("doctor", "what will fail or hang, before the job is started");
+  verb->add_option("CONFIG", options->config, "ds_config.json");
+  verb->add_option("COMMAND", options->command, "after --: the launch command, deepspeed … train.py");
+  verb->add_option("--hostfile", options->hostfile, "the launcher's hostfile");
+  verb->add_option("--checkpoint", options->checkpoint, "a checkpoint's directory, or a file that lists one");
+  verb->add_option("--model", options->model, "a Hugging Face model's directory, or its config.json");
+  verb->add_option("--facts", options->facts,
+                   "a JSON object of facts in the place of measured ones; - is standard input");
+  verb->add_option("--env-file", options->environment, "KEY=VALUE lines in the place of the environment");
+  verb->add_option("--only", options->only, "some of config,hostfile,env,machine,checkpoint,model");
+  verb->add_flag("--ssh", options->ssh, "reach every host of the hostfile, and compare them");
+  verb->add_flag("--json", options->json, "findings as JSON");
+  verb->add_flag("--rules", options->rules, "list the rules");
+  verb->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
+}
+
+}  // namespace dshang::monitor::cli

@@ -1,0 +1,245 @@
+"""The command itself: what it says to wrong words, what it measures, how it prints."""
+import json
+import os
+import resource
+import socket
+import sys
+import time
+
+import pytest
+
+from doctor_cli import doctor, findings
+
+CONFIG = {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}}
+MINIMAL = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "ds_config.json"
+    path.write_text(json.dumps(CONFIG))
+    return path
+
+
+@pytest.mark.parametrize("arguments, text, says", [
+    (["no_such.json"], "", "no_such.json: No such file or directory"),
+    (["a.json", "b.json"], "", "more than one config is named: a.json, b.json"),
+    (["--only", "config,network"], "", "--only: 'network' is no area; there are config, hostfile, env, machine, checkpoint, model"),
+    (["--facts", "-"], "[]", "standard input is no JSON object"),
+    (["--facts", "-"], '{"world_sise": 2}', "'world_sise' is no fact; did you mean 'world_size'?"),
+    (["--facts", "-"], '{"world_size": "two"}', "'world_size' has a value of the wrong type"),
+    (["--facts", "-"], '{"trainer": "mine"}', "'trainer': must be plain, hf or unknown"),
+    (["--facts", "-"], '{"ds_config": "no_such.json"}', "'ds_config': no_such.json: No such file or directory"),
+    (["--facts", "-"], '{"busy_ports": {"many": ""}}', "'busy_ports' has a value that is no number"),
+    (["--env-file", "-"], "A=1\nB\n", "standard input: line 2 is no KEY=VALUE"),
+    (["--hostfile", "/nonexistent/hosts"], "", "/nonexistent/hosts: No such file or directory"),
+    (["--checkpoint", "/nonexistent/c"], "", "/nonexistent/c: No such file or directory"),
+    (["--model", "/nonexistent/m"], "", "/nonexistent/m: No such file or directory"),
+    (["--frob"], "", "--frob"),
+])
+def test_a_mistake_gets_one_line_that_helps(arguments, text, says, tmp_path):
+    told = doctor(*arguments, text=text, cwd=tmp_path)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert says in told.stderr and told.stderr.startswith("dshang: ") and told.stderr.count("\n") == 1, told.stderr
+
+
+def test_only_limits_what_is_looked_at(config, tmp_path):
+    config.write_text(json.dumps(dict(CONFIG, gradient_cliping=1)))
+    (tmp_path / "env").write_text("NCCL_TIMEOUT=1\n")
+    both = [config, "--facts", "-", "--env-file", tmp_path / "env"]
+    assert [one["id"] for one in findings(*both, text="{}")] == ["X-21", "X-15"]
+    assert [one["id"] for one in findings(*both, "--only", "env", text="{}")] == ["X-15"]
+    assert [one["id"] for one in findings(*both, "--only", "config,machine", text="{}")] == ["X-21"]
+
+
+@pytest.mark.parametrize("key, near", [
+    ("gradient_cliping", "gradient_clipping"), ("train_batchsize", "train_batch_size"), ("zero_optimisation", "zero_optimization"),
+    ("fp_16", "fp16"), ("Wall_Clock_Breakdown", "wall_clock_breakdown"), ("stage3_max_live_parameters", "it belongs into 'zero_optimization'"),
+])
+def test_an_unknown_key_is_told_with_the_nearest(config, key, near):
+    config.write_text(json.dumps({**CONFIG, key: 1}))
+    found = findings(config, "--facts", "-", text="{}")
+    assert [one["id"] for one in found] == ["X-21"] and near in found[0]["summary"], found
+
+
+def test_a_key_of_the_users_own_is_a_remark(config):
+    config.write_text(json.dumps({**CONFIG, "my_dataset": "x"}))
+    assert [(one["id"], one["severity"]) for one in findings(config, "--facts", "-", text="{}")] == [("X-21", "info")]
+
+
+@pytest.mark.parametrize("text, error", [
+    ('{\n  "train_micro_batch_size_per_gpu": 1,\n', "line 3, column 1: an object is not closed by }"),
+    ('{"a" 1}', "line 1, column 6: ':' is missing after the key a"),
+    ("{'a': True}", "it looks like a printed Python dict"),
+    ('{"a": "x\n"}', "a text is not closed before the line ends"),
+    ("[1]", "the config is no object in braces"),
+    ("", "neither train_batch_size nor train_micro_batch_size_per_gpu is given"),
+])
+def test_a_broken_config_is_told_with_its_place(config, text, error):
+    config.write_text(text)
+    found = findings(config, "--facts", "-", text="{}")
+    assert len(found) == 1 and error in found[0]["summary"], found
+
+
+@pytest.mark.parametrize("text", [
+    "train_micro_batch_size_per_gpu: 1\nbf16: {enabled: true}\n",
+    "// eight\n{train_micro_batch_size_per_gpu: 1 /* one */\n 'bf16': {enabled: true,},}",
+    '\ufeff{"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": true}, "_a": "\\u00e9\\n\\ud83d\\ude00"}',
+    "{_a: '''two\nlines'''\n_b: a text, without quotes\ntrain_micro_batch_size_per_gpu: 1, bf16: {enabled: true}}",
+])
+def test_what_deepspeed_reads_is_read(config, text):
+    config.write_text(text)
+    assert findings(config, "--facts", "-", text="{}") == []
+
+
+def test_the_launch_command_tells_ranks_config_and_script(tmp_path):
+    (tmp_path / "ds.json").write_text(json.dumps({"train_batch_size": 6, "gradient_clipping": "auto"}))
+    (tmp_path / "train.py").write_text("import deepspeed\nengine, *_ = deepspeed.initialize(model=m, config='ds.json')\n")
+    launch = ["--only", "config", "--", "deepspeed", "--num_gpus", "4", "train.py", "--deepspeed", "ds.json", "--steps", "3"]
+    found = json.loads(doctor("--json", *launch, cwd=tmp_path).stdout)["findings"]
+    assert [(one["id"], one["severity"]) for one in found] == [("12.3-1", "error"), ("X-05", "error")]
+    (tmp_path / "train.py").write_text("from transformers import Trainer\n")
+    launch[5] = "2"
+    assert json.loads(doctor("--json", *launch, cwd=tmp_path).stdout)["findings"] == []
+
+
+def test_the_number_of_ranks_comes_from_the_hostfile(config, tmp_path):
+    config.write_text(json.dumps({**CONFIG, "train_batch_size": 12}))
+    (tmp_path / "hosts").write_text("a slots=4\nb slots=4\n")
+    found = findings(config, "--hostfile", tmp_path / "hosts", "--only", "config,hostfile")
+    assert [one["id"] for one in found] == ["12.3-1"] and "= 8" in found[0]["summary"]
+    (tmp_path / "hosts").write_text("a slots=4\n")
+    assert findings(config, "--hostfile", tmp_path / "hosts", "--only", "config,hostfile") == []
+
+
+@pytest.mark.parametrize("family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")])
+def test_a_port_in_use_is_tried(family, address):
+    with socket.socket(family) as listening:
+        listening.bind((address, 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        env = dict(MINIMAL, MASTER_PORT=str(port))
+        found = findings("--only", "env", env=env)
+        assert [one["id"] for one in found] == ["12.3-3"]
+        assert f"port {port} is in use here by process {os.getpid()}" in found[0]["summary"]
+    assert findings("--only", "env", env=env) == []
+
+
+def test_an_established_connection_does_not_keep_the_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(server.getsockname()) as client, server.accept()[0]:
+            port = client.getsockname()[1]
+            listeners = {one["id"] for one in findings("--only", "env", env=dict(MINIMAL, MASTER_PORT=str(server.getsockname()[1])))}
+            assert listeners == {"12.3-3"}
+    assert findings("--only", "env", env=dict(MINIMAL, MASTER_PORT=str(port))) == []
+
+
+def test_the_interfaces_of_this_machine_are_known():
+    found = findings("--only", "env", env=dict(MINIMAL, MASTER_PORT="0", NCCL_SOCKET_IFNAME="nosuch9"))
+    ids = {one["id"]: one for one in found}
+    assert set(ids) == {"12.3-3", "12.9-3"} and "lo" in ids["12.9-3"]["summary"]
+    lo = findings("--only", "env", env=dict(MINIMAL, NCCL_SOCKET_IFNAME="lo"))
+    assert "12.9-3" not in {one["id"] for one in lo}
+
+
+def test_a_stale_lock_is_found_and_a_fresh_one_is_not(tmp_path):
+    lock = tmp_path / "py311_cpu" / "cpu_adam" / "lock"
+    lock.parent.mkdir(parents=True)
+    lock.write_text("")
+    env = dict(MINIMAL, TORCH_EXTENSIONS_DIR=str(tmp_path))
+    assert "X-11" not in {one["id"] for one in findings("--only", "machine", env=env)}
+    os.utime(lock, (time.time() - 7200,) * 2)
+    found = {one["id"]: one for one in findings("--only", "machine", env=env)}
+    building = os.popen("ps -e -o comm=").read().split()
+    if {"ninja", "nvcc", "cc1plus", "cicc", "ptxas"} & set(building):
+        assert "X-11" not in found  # somebody compiles on this machine
+    else:
+        assert found["X-11"]["fix"] == [f"rm {lock}"]
+
+
+FAKE_SSH = """#!/bin/sh
+# ssh of a test: OPTIONS HOST COMMAND; runs the command here, in another folder for host b.
+while [ "$1" = -o ]; do shift 2; done
+case $1 in
+  closed) echo "closed: Permission denied (publickey)." >&2; exit 255 ;;
+  b) sh -c "cd() { command cd \"$OTHER\"; }; $2" ;;
+  *) sh -c "$2" ;;
+esac
+"""
+
+
+def test_hosts_are_reached_and_compared_when_asked(tmp_path):
+    here, other, tools = (tmp_path / name for name in ("here", "other", "tools"))
+    for folder in (here, other, tools):
+        folder.mkdir()
+    (tools / "ssh").write_text(FAKE_SSH)
+    (tools / "ssh").chmod(0o755)
+    (here / "ds_config.json").write_text(json.dumps(CONFIG))
+    (other / "ds_config.json").write_text(json.dumps(CONFIG))
+    env = dict(MINIMAL, PATH=f"{tools}:/usr/bin:/bin", OTHER=str(other))
+    ask = ["ds_config.json", "--hostfile", "hosts", "--only", "hostfile", "--ssh"]
+    (here / "hosts").write_text("a slots=1\nb slots=1\n")
+    assert findings(*ask, cwd=here, env=env) == []
+    (other / "ds_config.json").write_text(json.dumps(dict(CONFIG, gradient_clipping=1)))
+    assert [(one["id"], one["where"]) for one in findings(*ask, cwd=here, env=env)] == [("12.9-2", "b")]
+    assert findings(*ask[:-1], cwd=here, env=env) == []
+    (here / "hosts").write_text("a slots=1\nclosed slots=1\n")
+    found = findings(*ask, cwd=here, env=env)
+    assert [one["id"] for one in found] == ["12.9-1"] and "Permission denied (publickey)" in found[0]["summary"]
+
+
+def test_nvme_on_memory_is_seen(config):
+    config.write_text(json.dumps({**CONFIG, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "zero_optimization": {
+        "stage": 3, "stage3_gather_16bit_weights_on_model_save": True, "offload_optimizer": {"device": "nvme", "nvme_path": "/dev/shm/x"}}}))
+    assert [one["id"] for one in findings(config, "--only", "config")] == ["12.6-5"]
+
+
+def test_versions_come_from_the_interpreter_on_the_path(tmp_path):
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    (tmp_path / "bin").mkdir(parents=True)
+    for name in ("deepspeed-0.16.9", "torch-2.5.1", "transformers-4.44.0"):
+        (packages / f"{name}.dist-info").mkdir(parents=True)
+    python = tmp_path / "bin" / "python"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    (tmp_path / "c.json").write_text(json.dumps({**CONFIG, "elasticity": {"enabled": False}}))
+    launch = [tmp_path / "c.json", "--only", "config", "--", python, "train.py"]
+    told = doctor(*launch)
+    assert told.returncode == 0 and "DeepSpeed 0.16.9, torch 2.5.1" in " ".join(told.stdout.split())
+    (packages / "deepspeed-0.16.9.dist-info").rename(packages / "deepspeed-0.19.8.dist-info")
+    assert doctor(*launch).returncode == 1
+
+
+def test_the_text_names_cause_and_fix_most_important_first(config):
+    config.write_text(json.dumps({"train_batch_size": 12, "train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True},
+                                  "wall_clock_breakdown": True}))
+    told = doctor(config, "--facts", "-", text="{}")
+    lines = told.stdout.splitlines()
+    assert told.returncode == 1 and max(map(len, lines)) <= 130
+    heads = [line.split("]")[0] + "]" for line in lines if line[:1].isupper()]
+    assert heads == ["WILL FAIL [12.3-1]", "ADVICE [12.1-4]"]
+    assert any(line.startswith("  why:   ") for line in lines) and any(line.startswith("  fix:   Give train_micro") for line in lines)
+    assert lines[-1] == "1 thing is wrong; 1 remark"
+
+
+def test_a_healthy_config_is_told_so(config):
+    told = doctor(config, "--facts", "-", text="{}")
+    assert told.returncode == 0 and told.stdout.splitlines()[-1] == "nothing wrong found"
+
+
+def test_the_table_of_rules_is_complete():
+    rules = json.loads(doctor("--rules", "--json").stdout)["rules"]
+    assert len(rules) >= 60 and len({rule["id"] for rule in rules}) == len(rules)
+    assert all(value for rule in rules for value in rule.values())
+    text = doctor("--rules").stdout
+    assert all(f"{rule['id']}  {rule['severity']}, {rule['area']}" in text for rule in rules)
+    assert text.endswith(f"{len(rules)} rules\n")
+
+
+def test_it_looks_at_this_machine_within_two_seconds(config):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    told = doctor(config, "--json", "--", sys.executable, "train.py", env=dict(MINIMAL))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert told.returncode in (0, 1) and json.loads(told.stdout)["schema"] == 1
+    # Of the processor: what else runs on the machine is not counted.
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
