@@ -115,7 +115,7 @@ Cause cause_of(const JobView& view, const Usage& heavy, const std::vector<Usage>
              "keeps on its "
              "card belongs on the host (`map_location=\"cpu\"`), or on all."}};
   std::string phases = heavy.steps.empty() ? "" : phases_text(view, *heavy.steps.back());
-  return {phases.empty() ? "" : "it is " + phases,
+  return {phases,
           {"Look for what only this rank keeps on its card: metrics, outputs gathered on rank 0 (`gather` to "
            "one rank, "
            "torch.nn.DataParallel), an evaluation model, samples that are longer here."}};

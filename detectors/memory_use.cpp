@@ -105,12 +105,10 @@ std::string phases_text(const JobView& view, const MemoryStep& step) {
   std::stable_sort(phases.begin(), phases.end(), [](const job::MemoryPhase& a, const job::MemoryPhase& b) {
     return a.allocated > b.allocated;
   });
-  std::string rest;
-  for (std::size_t i = 1; i < phases.size(); ++i)
-    rest += "; " + view.names().text(phases[i].phase) + " " + bytes_text(phases[i].allocated);
-  if (phases.empty()) return "";
-  return "highest in " + view.names().text(phases[0].phase) + " (" + bytes_text(phases[0].allocated) + rest +
-         ")";
+  std::string text;
+  for (const job::MemoryPhase& phase : phases)
+    text += (text.empty() ? "" : ", ") + view.names().text(phase.phase) + " " + bytes_text(phase.allocated);
+  return text.empty() ? "" : "by phase, at most or at its end: " + text;
 }
 
 std::string batch_against_usual(const std::uint32_t (&batch)[flight::kBatchSizes],
@@ -138,7 +136,7 @@ std::vector<std::string> evidence_of_peak(const JobView& view, const job::RankVi
   if (known(step.device_free)) parts += "; free at its end " + bytes_text(step.device_free);
   lines.push_back("step " + std::to_string(step.step) + ": " + parts);
   std::string cause = phases_text(view, step);
-  if (cause.empty() && step.peak_phase) cause = "highest in " + view.names().text(step.peak_phase);
+  if (cause.empty() && step.peak_phase) cause = "device memory grew last in " + view.names().text(step.peak_phase);
   auto add = [&](const std::string& text) {
     if (!text.empty()) cause += (cause.empty() ? "" : "; ") + text;
   };

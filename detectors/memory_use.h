@@ -39,7 +39,8 @@ std::string batch_text(const std::uint32_t (&batch)[flight::kBatchSizes]);  // "
 // The batch of middle size of these steps; null = none is known.
 const job::MemoryStep* usual_batch(const std::vector<const job::MemoryStep*>& steps);
 
-// "highest in backward (61 GiB; forward 55 GiB)", "" where the probe read nothing.
+// What torch had allocated by phase, the most first: at its peak where that moved torch's own, else at the phase's end.
+// "by phase, at most or at its end: backward 61 GiB, forward 55 GiB"; "" where the probe read nothing.
 std::string phases_text(const JobView& view, const job::MemoryStep& step);
 
 // "batch 4 x 8192, usually 4 x 2048", "" unknown
