@@ -92,12 +92,13 @@ bool finished_a_step(const job::RankView& rank) {
 
 std::vector<ValueSide> sides_of(const std::vector<std::pair<Rank, std::string>>& values) {
   std::vector<ValueSide> sides;
-  for (const auto& [rank, value] : values) {
+  for (const auto& noted : values) {
+    const std::string& value = noted.second;
     if (value.empty()) continue;
     auto side =
         std::find_if(sides.begin(), sides.end(), [&](const ValueSide& s) { return s.value == value; });
     if (side == sides.end()) side = sides.insert(sides.end(), ValueSide{value, {}});
-    side->ranks.push_back(rank);
+    side->ranks.push_back(noted.first);
   }
   std::stable_sort(sides.begin(), sides.end(),
                    [](const ValueSide& a, const ValueSide& b) { return a.ranks.size() > b.ranks.size(); });

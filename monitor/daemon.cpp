@@ -37,7 +37,7 @@ void close_all_but(int keep) {
 }
 
 void silence_standard_streams() {
-  int null = open("/dev/null", O_RDWR);
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (null < 0) return;
   for (int fd = 0; fd < 3; ++fd) dup2(null, fd);
   if (null > 2) close(null);

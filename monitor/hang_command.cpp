@@ -38,8 +38,8 @@ void close_all_above_2() {
 }
 
 void connect_streams(const char* log) {
-  int null = open("/dev/null", O_RDWR);
-  int output = open(log, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int output = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
   dup2(null, 0);
   dup2(output >= 0 ? output : null, 1);
   dup2(output >= 0 ? output : null, 2);

@@ -387,7 +387,7 @@ void Loader::ring(Ring ring, Window<T>& window, std::vector<std::uint64_t>& open
   for (std::uint64_t n = window.end(); n < ring.head; ++n) {
     T item{};
     if (!(this->*load)(n, &item)) open.push_back(n);
-    window.push(std::move(item));
+    window.push(item);
     changed_ = true;
   }
 }

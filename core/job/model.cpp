@@ -47,7 +47,7 @@ void choose_ranks(const Job& job, JobView& view) {
     r.index = index;
     r.process = job.processes[index].get();
     r.names = &job.names;
-    view.ranks.push_back(std::move(r));
+    view.ranks.push_back(r);
     view.world_size = std::max(view.world_size, job.processes[index]->records.world_size);
   }
 }

@@ -10,8 +10,6 @@
 namespace dshang::job {
 namespace {
 
-using flight::VisitKind;
-
 constexpr std::size_t kHistory = 8192;  // tokens looked at behind the parting
 constexpr std::size_t kStepsBack = 64;  // steps tried as the last one that all share
 constexpr Seq kGapWithoutSteps = 64;    // calls between differences of one fault, where no step tells

@@ -122,7 +122,7 @@ bool take_from_background(const flight::Writer& writer, Comm comm) {
     if (slot.state.load(std::memory_order_acquire) != state) continue;
     Comm found = nullptr;
     auto where = reinterpret_cast<std::uintptr_t>(slot.creation.where);
-    if (!memory.read(where, &found, sizeof found) || found != comm) continue;
+    if (!memory.read(where, &found, sizeof(void*)) || found != comm) continue;
     if (!slot.state.compare_exchange_strong(state, Waiting::kClaimed, std::memory_order_acquire)) continue;
     handle_known(writer, slot.creation, comm, true);
     slot.state.store(Waiting::kFree, std::memory_order_release);

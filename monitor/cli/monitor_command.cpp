@@ -24,8 +24,8 @@ struct Options {
 // A rank may be started with standard streams closed: the sockets made here must not take their places, which
 // a daemon fills with /dev/null.
 void fill_standard_streams() {
-  int fd = open("/dev/null", O_RDWR);
-  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR);
+  int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+  while (fd >= 0 && fd <= STDERR_FILENO) fd = open("/dev/null", O_RDWR | O_CLOEXEC);
   if (fd >= 0) close(fd);
 }
 

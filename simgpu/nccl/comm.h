@@ -122,9 +122,9 @@ class Comm {
 
   const int device_;
   const bool blocking_;
-  int rank_ = -1;
-  int size_ = 0;
-  uint64_t id_ = 0;
+  std::atomic<int> rank_{-1};  // an abort may ask while the communicator is still being made
+  std::atomic<int> size_{0};
+  std::atomic<uint64_t> id_{0};
   Segment segment_;
   std::atomic<Result> state_{kInProgress};
   std::atomic<bool> joined_{false};
