@@ -108,6 +108,9 @@ with open(f"{sys.argv[1]}/rank_{rank}", "wb") as file:
 with open(f"{sys.argv[2]}/rank_{rank}.json", "w") as file:
     text = _distributed_c10d._dump_fr_trace_json()
     file.write(text if isinstance(text, str) else text.decode())
+open(f"{sys.argv[1]}/../done_{rank}", "w").close()
+while not os.path.exists(f"{sys.argv[1]}/../done_{1 - rank}"):    # whoever leaves ends the other's call
+    time.sleep(0.05)
 os._exit(0)
 """
 
