@@ -1,9 +1,6 @@
 // unknown-hang: ranks wait longer than the threshold and nothing above explains it: what is known is said.
 #include <algorithm>
-#include <map>
 
-#include "core/job/recorder_import.h"
-#include "detectors/known_facts.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -107,84 +104,6 @@ std::vector<Rank> held_up_by_a_host(const Work& work) {
   return held;
 }
 
-// A collective that a rank has not finished and another member has, although nobody finishes it before all
-// have given their part: broadcasts and the like are none of these, nor are exchanges in which two ranks may
-// have nothing to say.
-struct Unfinished {
-  const job::CommView* comm = nullptr;
-  const job::Member* member = nullptr;
-  const job::Call* call = nullptr;
-  Rank finished_on = -1;
-};
-
-bool needs_all(const JobView& view, const job::RankView& rank, const job::Call& call) {
-  std::uint32_t traits = view.op_traits(rank, call);
-  return (traits & flight::kOpCollective) && !(traits & flight::kOpRooted) &&
-         view.op_name(rank, call) != "all_to_all";
-}
-
-bool has_finished(const JobView& view, const job::CommView& comm, const job::Member& member, job::Seq call) {
-  if (member.has(call) && job::is_done(member.call(call))) return true;
-  std::string key = job::finished_fact(comm.id);
-  std::optional<std::int64_t> noted = number_of(fact_of(view, view.ranks[member.process], {key}));
-  return noted && static_cast<job::Seq>(*noted) >= call;
-}
-
-// One of each rank, its oldest.
-std::vector<Unfinished> finished_by_others(const JobView& view) {
-  std::map<Rank, Unfinished> found;
-  for (const job::CommView& comm : view.comms) {
-    for (const job::Member& member : comm.members) {
-      const job::RankView& rank = view.ranks[member.process];
-      auto open = std::find_if(member.calls.begin(), member.calls.end(),
-                               [](const job::Call* call) { return job::is_outstanding(*call); });
-      if (open == member.calls.end() || !rank.alive() || !needs_all(view, rank, **open)) continue;
-      if (view.ago((*open)->enter_ns) < view.stall_after()) continue;
-      auto other = std::find_if(comm.members.begin(), comm.members.end(), [&](const job::Member& one) {
-        return has_finished(view, comm, one, (*open)->number);
-      });
-      if (other == comm.members.end()) continue;
-      Unfinished& oldest = found[member.rank];
-      if (!oldest.call || (*open)->enter_ns < oldest.call->enter_ns)
-        oldest = {&comm, &member, *open, other->rank};
-    }
-  }
-  std::vector<Unfinished> all;
-  for (const auto& [rank, one] : found) all.push_back(one);
-  return all;
-}
-
-bool tell_unfinished(Work& work) {
-  const JobView& view = work.view;
-  std::vector<Unfinished> all = finished_by_others(view);
-  if (all.empty()) return false;
-  const Unfinished& first = *std::min_element(
-      all.begin(), all.end(),
-      [](const Unfinished& a, const Unfinished& b) { return a.call->enter_ns < b.call->enter_ns; });
-  Finding f = make_finding(view, {first.comm, first.call->number, {}, first.call->enter_ns});
-  for (const Unfinished& one : all) {
-    f.suspects.push_back(one.member->rank);
-    f.waiting.push_back(one.member->rank);
-    job::Side side = job::side_of(view, *one.member, *one.call);
-    f.evidence.push_back("rank " + std::to_string(one.member->rank) + " has not finished call " +
-                         std::to_string(one.call->number) + " of " + one.comm->name + " (" + call_text(side) +
-                         "), which rank " + std::to_string(one.finished_on) +
-                         " has: nobody finishes it before all have given their part");
-  }
-  std::rotate(f.evidence.begin(), f.evidence.begin() + 1, f.evidence.end());  // the threshold last
-  f.summary = job::ranks_text(f.suspects) + (all.size() == 1 ? " has" : " have") +
-              " not finished calls that others of the same communicators have finished, for " +
-              seconds_text(view.ago(first.call->enter_ns)) +
-              ": the GPU, its driver or its links stand still there";
-  f.fix = {
-      "Look at the kernel log of that machine for NVRM Xid lines (`dmesg`), at `nvidia-smi -q` (ECC, retired "
-      "pages, link errors), and whether "
-      "the driver still answers.",
-      "Restart without that GPU or machine; a failing one comes back."};
-  work.findings.push_back(std::move(f));
-  return true;
-}
-
 void run(Work& work) {
   const JobView& view = work.view;
   const std::vector<Rank> held = held_up_by_a_host(work);
@@ -192,7 +111,6 @@ void run(Work& work) {
   if (std::any_of(work.findings.begin(), work.findings.end(),
                   [](const Finding& f) { return f.severity >= Severity::kError; }))
     return;
-  if (tell_unfinished(work)) return;
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
     const Divergence& d = work.divergences[i];
     if (work.explained[i] || d.visible.kind != job::Visible::Kind::kMissing) continue;
