@@ -128,7 +128,9 @@ std::vector<std::string> ways_to_fit(const MemorySettings& s, const Need& need) 
     add_settings("`offload_optimizer: {\"device\": \"cpu\"}` (costs host memory and time)", off);
   std::stable_sort(ways.begin(), ways.end(), [](const Way& a, const Way& b) { return a.fits > b.fits; });
   std::vector<std::string> lines;
-  for (const Way& way : ways) lines.push_back(way.text);
+  for (const Way& way : ways) {
+    if (way.fits || !ways.front().fits) lines.push_back(way.text);
+  }
   return lines;
 }
 

@@ -102,11 +102,20 @@ std::uint64_t least_unaccounted(const std::vector<const MemoryStep*>& steps) {
   return least.value_or(0);
 }
 
+bool failed_in(const RankView& rank, std::int64_t step) {
+  const auto& failures = rank.records().alloc_failures;
+  for (std::uint64_t n = failures.first(); n < failures.end(); ++n) {
+    if (failures.at(n).time_ns && failures.at(n).step == step && !failures.at(n).retried) return true;
+  }
+  return false;
+}
+
 Looked look_at(const RankView& rank, std::uint64_t total, std::uint64_t headroom) {
   Looked looked;
   looked.steps = memory_steps(rank, kLookedAt);
   std::uint64_t reach = total - std::min(total, least_unaccounted(looked.steps));
   for (const MemoryStep* step : looked.steps) {
+    if (failed_in(rank, step->step)) continue;  // alloc-failed says more
     if (step->retries) looked.retried.push_back(step);
     if (!total || !known(step->allocated_peak)) continue;
     std::uint64_t left = reach - std::min(reach, step->allocated_peak);

@@ -19,7 +19,7 @@ optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
 watched = torch.nn.Linear(WIDTH, WIDTH, device=device, dtype=torch.bfloat16)       # a measure that is only looked at
 kept = []
 for step in range(args.steps):
-    x = samples(8, 1024, device)
+    x = samples(16, 1024, device)
     loss = model(x)
     measure = watched(x).float().pow(2).sum(-1)
     kept.append(measure if args.mistake else measure.mean().item())

@@ -62,9 +62,25 @@ bool raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
   return false;
 }
 
-// Where device memory grew last in the step, and what the poller saw of the device.
+// Where device memory grew last in the step, and what the poller saw of the device: its size, and what of it neither was
+// free nor taken by calls of this process at that moment.
 std::atomic<std::uint32_t> peak_phase{0}, peak_module{0};
-std::atomic<std::uint64_t> seen_free{flight::kUnknownBytes}, seen_total{flight::kUnknownBytes};
+std::atomic<std::uint64_t> seen_other{flight::kUnknownBytes}, seen_total{flight::kUnknownBytes};
+
+std::uint64_t taken_of_device(const MemoryLive& live) {
+  std::uint64_t bytes = 0;
+  for (MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kManaged, MemoryKind::kPool, MemoryKind::kVirtual})
+    bytes += live.bytes[at(kind)].load(std::memory_order_relaxed);
+  return bytes;
+}
+
+// Free bytes by now: the process has taken and given back since the poller looked.
+std::uint64_t free_by_now(const MemoryLive& live) {
+  std::uint64_t total = seen_total.load(std::memory_order_relaxed),
+                other = seen_other.load(std::memory_order_relaxed), taken = taken_of_device(live);
+  if (total == flight::kUnknownBytes || other == flight::kUnknownBytes) return flight::kUnknownBytes;
+  return total > other + taken ? total - other - taken : 0;
+}
 
 void note_where(MemoryKind kind) {
   if (kind == MemoryKind::kHost || kind == MemoryKind::kRegistered) return;
@@ -173,7 +189,7 @@ void write_record(const flight::Writer& writer) {
   at_last_record = now;
   record->reserved_peak = rank::take_reserved_peak();
   record->allocated_peak = rank::take_allocated_peak();
-  record->device_free = seen_free.load(std::memory_order_relaxed);
+  record->device_free = free_by_now(live);
   record->device_total = seen_total.load(std::memory_order_relaxed);
   record->peak_phase = peak_phase.exchange(0, std::memory_order_relaxed);
   record->peak_module = peak_module.exchange(0, std::memory_order_relaxed);
@@ -215,7 +231,9 @@ void fall_asleep() {
 }
 
 void device_seen(std::uint64_t free_bytes, std::uint64_t total_bytes) {
-  seen_free.store(free_bytes, std::memory_order_relaxed);
+  std::uint64_t known = free_bytes + taken_of_device(*target.load(std::memory_order_acquire));
+  bool is_known = free_bytes != flight::kUnknownBytes;
+  seen_other.store(!is_known ? free_bytes : total_bytes > known ? total_bytes - known : 0, std::memory_order_relaxed);
   seen_total.store(total_bytes, std::memory_order_relaxed);
 }
 

@@ -27,7 +27,7 @@ void memory_step(std::int64_t new_step);
 // since the last one.  Called by the helper thread once a second.
 void memory_period();
 
-// Free and total bytes of the process's device, as the poller sees them now and then; the next record has them.
+// Free and total bytes of the process's device, as the poller sees them now and then; records reckon from there.
 void device_seen(std::uint64_t free_bytes, std::uint64_t total_bytes);
 
 // Device memory made by cuMemCreate: counted until the handle is released and every mapping of it is gone.

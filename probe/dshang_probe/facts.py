@@ -79,7 +79,7 @@ def note_size(native, model):
     if _sized:
         return
     count = trained = size = 0
-    for parameter in model.parameters():
+    for _, parameter in model.named_parameters():
         number = getattr(parameter, "ds_numel", None)         # a shard of ZeRO-3 counts as the whole here
         if number is None:
             number = parameter.numel()

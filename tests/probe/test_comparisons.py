@@ -8,7 +8,7 @@ from collections import UserDict
 
 import pytest
 from dshang_probe import facts
-from dshang_probe.batches import fingerprint
+from dshang_probe.batches import fingerprint, largest
 from dshang_probe.structure import note_parameters
 
 
@@ -46,6 +46,28 @@ def test_equal_contents_have_equal_hashes():
     assert hash_of(one) == hash_of(same) != hash_of({"x": Tensor(b"abd"), "y": [Tensor(b"d"), 1]})
     assert hash_of((Tensor(b"abcd", (2, 2)),)) != hash_of((Tensor(b"abcd", (4, 1)),))
     assert fingerprint([Tensor(b"abcd", (2, 2))], (Tensor,))[1] == "uint8[2,2]"
+
+
+def test_the_largest_tensor_of_a_batch_is_found_without_reading_it():
+    small, large = Tensor(b"", (2, 3), device="cuda"), Tensor(b"", (4, 2048), device="cuda")
+    assert largest({"ids": large, "more": [small, None, 7]}, (Tensor,)) == (4, 2048)
+    assert largest(((small,), {"x": large}), (Tensor,)) == (4, 2048)
+    assert largest(Tensor(b"", (1, 2, 3, 4, 5)), (Tensor,)) == (1, 2, 3, 4)
+    assert largest({"x": 1, "y": "text"}, (Tensor,)) == () == largest(None, (Tensor,))
+
+
+def test_settings_that_decide_over_memory(tmp_path):
+    config = {"bf16": {"enabled": True}, "activation_checkpointing": {}, "zero_optimization": {
+        "stage": 3, "stage3_gather_16bit_weights_on_model_save": True, "offload_optimizer": {"device": "cpu"},
+        "offload_param": {"device": "nvme", "nvme_path": str(tmp_path / "not" / "there"), "max_in_cpu": 1000}}}
+    engine = types.SimpleNamespace(_config=types.SimpleNamespace(_param_dict=config), zero_optimization_stage=lambda: 3,
+                                   train_micro_batch_size_per_gpu=lambda: 4)
+    noted = {}
+    facts.note_memory_settings(types.SimpleNamespace(note=noted.__setitem__), engine, 1)
+    told = dict(part.split("=") for part in noted["deepspeed.memory"].split())
+    assert told.pop("offload_param.disk")
+    assert told == {"stage": "3", "micro_batch": "4", "dtype": "bf16", "offload_optimizer": "cpu", "offload_param": "nvme",
+                    "offload_param.max_in_cpu": "1000", "gather_16bit": "True", "checkpointing_block": "True"}
 
 
 def test_a_long_tensor_is_read_in_pieces_from_its_first_to_its_last_byte(monkeypatch):
@@ -217,7 +239,8 @@ def test_containers_that_make_their_values_are_not_asked():
 
 
 def parameter(*shape, frozen=False, **more):
-    return types.SimpleNamespace(shape=shape, dtype="torch.bfloat16", requires_grad=not frozen, **more)
+    return types.SimpleNamespace(shape=shape, dtype="torch.bfloat16", requires_grad=not frozen, element_size=lambda: 2,
+                                 numel=lambda: math.prod(shape), **more)
 
 
 class Named:

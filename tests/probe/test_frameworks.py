@@ -40,7 +40,8 @@ def unobserved(tmp_path_factory):
 
 
 def test_plain_torch_steps_and_visits(plain):
-    said = [what for what in plain["said"][:plain["marks"]["plain"]] if what[0] not in ("note", "memory")]
+    said = [what for what in plain["said"][:plain["marks"]["plain"]] if what[0] not in ("note", "memory", "batch")]
+    assert [what for what in plain["said"][:plain["marks"]["plain"]] if what[0] == "batch"] == 2 * [("batch", 2, 4)]
     step = [("push", "forward"), ("visit", "Model", "forward", 1), ("visit", "first", "forward", 1),
             ("visit", "second", "forward", 1), ("pop",), ("exit_module",), ("push", "backward"), ("pop",),
             ("push", "optimizer"), ("pop",)]
@@ -56,6 +57,8 @@ def test_plain_torch_facts(plain):
     assert float(facts["pg.timeout_seconds"]) >= 300
     assert facts["loader.length"] == "2" and facts["dataset.length"] == "4" and facts["version.torch"]
     assert facts["loader.sampler"] == "SequentialSampler" and facts["loader.batch_size"] == "2" and facts["seed.torch"] == "0"
+    count, trained, size = (int(number) for number in facts["model.size"].split())
+    assert count == trained > 0 and size == 4 * count
     batches = [facts["batch.%d" % number].split() for number in range(2)]
     assert batches[0][0] != batches[1][0] and {batch[1] for batch in batches} == {"float32[2,4]"}
     assert not [key for key in facts if key.startswith("probe.skipped")], facts
