@@ -17,7 +17,7 @@ function sidesTable(one) {
     table(['ranks', 'call', 'step', 'phase', 'module', 'at'], one.sides.map(side => {
       const odd = side.ranks.some(rank => one.suspects.includes(rank));
       return el('tr', {class: odd ? 'is-suspected' : null},
-        el('td', {class: odd ? 'suspected' : null}, listOf(side.ranks), odd ? ' (suspected)' : ''),
+        el('td', {class: odd ? 'suspected' : null}, listOf(side.ranks), odd ? '\u00a0(suspected)' : ''),
         el('td', null, code(sideText(side))), cell(side.step), cell(side.phase), cell(side.module),
         el('td', null, side.site ? code(side.site) : '',
           side.user_site && side.user_site !== side.site ? el('div', {class: 'dim'}, 'from ', code(side.user_site)) :
