@@ -51,7 +51,7 @@ class Browser:
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)
 
-    def call(self, method, seconds=60, **parameters):
+    def call(self, method, seconds=120, **parameters):
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -66,7 +66,7 @@ class Browser:
                 return answer["result"]
             self.events.append(answer)
 
-    def wait_for(self, method, seconds=60):
+    def wait_for(self, method, seconds=120):
         until = time.monotonic() + seconds
         while not any(event.get("method") == method for event in self.events):
             self.events.append(self._message(until))

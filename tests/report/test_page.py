@@ -84,7 +84,7 @@ def test_the_odd_call_is_marked(chromium, pages):
     odd = shown(chromium, "#lists td.is-odd")
     assert len(odd) == 1 and "visible here" in shown(chromium, "#lists tr.visible th")[0]
     assert "suspected" in shown(chromium, "#lists thead")[0]
-    assert shown(chromium, "#ranks tr.is-suspected th") == ["2 (suspected)"]
+    assert shown(chromium, "#ranks tr.is-suspected th") == ["2\N{NO-BREAK SPACE}(suspected)"]
 
 
 def test_calls_are_searched(chromium, pages):
@@ -116,7 +116,7 @@ def test_the_timeline_is_used_by_keys(chromium, pages):
 def test_a_thousand_ranks_are_a_few_classes(chromium, pages):
     assert pages["thousand"].stat().st_size < MOST_BYTES
     open_page(chromium, pages["thousand"])
-    assert shown(chromium, "#ranks tbody th")[0] == "517 (suspected)"
+    assert shown(chromium, "#ranks tbody th")[0] == "517\N{NO-BREAK SPACE}(suspected)"
     assert sum(map(int, shown(chromium, "#ranks tbody td:nth-child(2)"))) == 1024 and len(shown(chromium, "#ranks tbody tr")) <= 6
     assert shown(chromium, "#timeline svg text.odd")[0].startswith("◆ rank 517")
     assert len(shown(chromium, "#lists thead th")) <= 6

@@ -24,8 +24,23 @@ const classes = (...names) => names.filter(Boolean).join(' ') || null;
 const badge = (text, kind) => el('span', {class: 'badge ' + (kind || 'plain')}, text);
 const code = text => el('code', null, text);
 
-// `code` in sentences.
-const prose = sentence => sentence.split('`').map((part, i) => (i % 2 ? code(part) : part));
+// `code` in sentences; what is longer than a few lines is folded away behind its beginning.
+function prose(sentence) {
+  const kLongest = 480;
+  if (sentence.length > kLongest) {
+    return [sentence.slice(0, kLongest - 40) + '… ', el('details', null, el('summary', null, 'all of it'), sentence)];
+  }
+  return sentence.split('`').map((part, i) => (i % 2 ? code(part) : part));
+}
+
+const shortened = (sentence, most) => (sentence.length > most ? sentence.slice(0, most - 1) + '…' : sentence);
+
+// The first ones, and the others folded away.
+function folded(items, most, drawList) {
+  if (items.length <= most) return drawList(items);
+  const rest = el('details', null, el('summary', null, (items.length - most) + ' more'), drawList(items.slice(most)));
+  return [drawList(items.slice(0, most)), rest].flat();
+}
 
 function section(id, title, ...children) {
   return el('section', {id, 'aria-labelledby': id + '-title'}, el('h2', {id: id + '-title'}, title), ...children);

@@ -10,20 +10,22 @@ function sideText(side) {
   return said.join(', ');
 }
 
-function sidesTable(one) {
-  if (one.sides.length === 0) return null;
+function sideRow(side, one) {
+  const odd = side.ranks.some(rank => one.suspects.includes(rank));
   const cell = value => el('td', null, value === null ? '' : String(value));
-  return el('div', null, el('h3', null, 'What each side is doing'),
-    table(['ranks', 'call', 'step', 'phase', 'module', 'at'], one.sides.map(side => {
-      const odd = side.ranks.some(rank => one.suspects.includes(rank));
-      return el('tr', {class: odd ? 'is-suspected' : null},
-        el('td', {class: odd ? 'suspected' : null}, listOf(side.ranks), odd ? ' (suspected)' : ''),
-        el('td', null, code(sideText(side))), cell(side.step), cell(side.phase), cell(side.module),
-        el('td', null, side.site ? code(side.site) : '',
-          side.user_site && side.user_site !== side.site ? el('div', {class: 'dim'}, 'from ', code(side.user_site)) :
-                                                           null));
-    }),
-      {label: 'Sides'}));
+  return el('tr', {class: odd ? 'is-suspected' : null},
+    el('td', {class: odd ? 'suspected' : null}, listOf(side.ranks), odd ? '\u00a0(suspected)' : ''),
+    el('td', null, code(sideText(side))), cell(side.step), cell(side.phase), cell(side.module),
+    el('td', null, side.site ? code(side.site) : '',
+      side.user_site && side.user_site !== side.site ?
+        el('div', {class: 'dim'}, 'from ', code(side.user_site)) : null));
+}
+
+function sidesTable(one) {
+  if (one.sides.length === 0) return [];
+  const columns = ['ranks', 'call', 'step', 'phase', 'module', 'at'];
+  const drawSides = sides => table(columns, sides.map(side => sideRow(side, one)), {label: 'Sides'});
+  return [el('h3', null, 'What each side is doing'), folded(one.sides, 12, drawSides)].flat();
 }
 
 const listText = list => list.length > 0 ? listOf([...list].sort((a, b) => a - b)) : '';
@@ -43,15 +45,10 @@ function positions(one) {
 }
 
 function body(one) {
-  return [
-    el('div', {class: 'two'},
-      el('div', null, one.evidence.length ? el('h3', null, 'Evidence') : null,
-        el('ul', null, one.evidence.map(line => el('li', null, prose(line))))),
-      one.fix.length ? el('div', {class: 'fix'}, el('h3', null, 'What to do'),
-                         el('ol', null, one.fix.map(line => el('li', null, prose(line))))) :
-                       el('div')),
-    sidesTable(one),
-  ];
+  const list = tag => lines => el(tag, null, lines.map(line => el('li', null, prose(line))));
+  const evidence = one.evidence.length ? [el('h3', null, 'Evidence'), folded(one.evidence, 12, list('ul'))].flat() : [];
+  const fix = one.fix.length ? el('div', {class: 'fix'}, el('h3', null, 'What to do'), list('ol')(one.fix)) : null;
+  return [el('div', {class: 'two'}, el('div', null, evidence), fix), ...sidesTable(one)];
 }
 
 function badges(one) {
@@ -61,21 +58,23 @@ function badges(one) {
     one.consequence_of !== null ? badge('follows from ' + report.findings[one.consequence_of].class) : null);
 }
 
+// One of the further findings, folded.
+function further(one) {
+  const head = one.resolved !== null ? badge('ended') : badge(one.severity.toUpperCase(), one.severity);
+  return el('details', {class: 'finding'},
+    el('summary', null, head, ' [' + one.class + '] ' + shortened(one.summary, 300)),
+    badges(one), positions(one), body(one));
+}
+
 function drawFindings() {
   if (!finding) {
-    return el('section', {id: 'findings', class: 'first is-healthy'}, el('h2', null, 'Nothing was found'),
-      el('p', null, 'The ranks made the same calls, as far as it was recorded. Below is how the job ended.'),
+    return el('section', {id: 'findings', class: 'first is-' + report.verdict}, el('h2', null, 'Nothing was found'),
+      el('p', null, 'No detector found anything in what was recorded. Below is how the job ended.'),
       notChecked());
   }
   return el('section', {id: 'findings', class: 'first is-' + finding.severity}, badges(finding),
     el('p', {class: 'summary'}, prose(finding.summary)), positions(finding), body(finding),
-    report.findings.slice(1).map(one => el('details', {class: 'finding'},
-                                   el('summary', null,
-                                     badge(one.resolved !== null ? 'ended' : one.severity.toUpperCase(),
-                                       one.resolved !== null ? 'plain' : one.severity),
-                                     ' [' + one.class + '] ' + one.summary),
-                                   badges(one), positions(one), body(one))),
-    notChecked());
+    report.findings.slice(1).map(further), notChecked());
 }
 
 function notChecked() {

@@ -41,7 +41,8 @@ function classRow(one, index) {
   const waited = one.since === null ? '' : lengthText(Math.max(0, lastOf(one.first) - one.since));
   return el('tr', {class: odd ? 'is-suspected' : null},
     el('th', {scope: 'row', class: odd ? 'suspected' : null},
-      el('i', {class: 'swatch', style: 'background: ' + classColour(index)}), one.ranks, odd ? ' (suspected)' : ''),
+      el('i', {class: 'swatch', style: 'background: ' + classColour(index)}), shortened(one.ranks, 200),
+      odd ? '\u00a0(suspected)' : ''),
     el('td', {class: 'number'}, String(one.size)), el('td', null, doingText(one)), el('td', {class: 'number'}, waited),
     el('td', {class: 'number'}, one.step === null ? '' : String(one.step)),
     el('td', null, [one.phase, one.module].filter(Boolean).join(' / ')),
