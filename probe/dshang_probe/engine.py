@@ -50,7 +50,7 @@ class Engine:
     def _note_model(self, model, parallel):
         if hasattr(model, "named_parameters"):
             self.made += 1
-            facts.note_size(self.probe.native, model)
+            self.probe.patches.guarded("facts", facts.note_size, self.probe.native, model)
             if parallel is not None or any(kind.__name__ == "PipelineModule" for kind in type(model).__mro__):
                 self.probe.native.note("model.parallel", "its parts differ by rank")
             if not self.late:                 # else nobody knows as which of its models the ranks should compare it

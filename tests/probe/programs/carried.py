@@ -80,6 +80,7 @@ assert facts["loader.length"] == "3" and facts["loader.first_step"] == "0" and f
 assert facts["batch.0"] == "c3597c4806e1cd12", facts       # in every process, on every Python
 assert facts["parameters.1"].startswith("3 ") and "parameter.1[2,0]:float32" in facts["parameters.1.0"], facts
 assert len(facts["deepspeed.config.hash"]) == 16, facts
+assert facts["model.size"] == "6 6 24" and "micro_batch=2" in facts["deepspeed.memory"], facts
 assert native.skipped() == [], native.skipped()
 
 import torch

@@ -22,6 +22,9 @@ class DeepSpeedEngine:
     def gradient_accumulation_steps(self):
         return 1
 
+    def train_micro_batch_size_per_gpu(self):
+        return 2
+
     def forward(self, fail=False):
         if fail:
             return 1 // 0

@@ -18,8 +18,11 @@ class Parameter:
     shape, dtype, requires_grad = (), "torch.float32", True
 
     def __init__(self, number):
-        self.ds_shape = (2, number)
+        self.ds_shape, self.ds_numel = (2, number), 2 * number
         self.ds_id, self.ds_status = number, types.SimpleNamespace(name="NOT_AVAILABLE")
+
+    def element_size(self):
+        return 4
 
 
 class Module:
