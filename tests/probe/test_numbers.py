@@ -1,5 +1,7 @@
 """Losses, norms, loss scales, batches and modules: what of them is noted, on the CPU, where values are there at once."""
 import math
+import types
+import weakref
 
 import pytest
 
@@ -222,3 +224,45 @@ def test_later_batches_are_looked_at_within_a_share_of_the_time(probe, native, n
         clock[0] += 0.1
         probe.inputs.batch([torch.ones(1)], number, True)
     assert looked[:8] == list(range(8)) and 0.01 * len(looked) <= 0.004 * clock[0] + 0.01
+
+
+class Engine:
+    """DeepSpeed's, as far as its numbers go."""
+
+    def __init__(self, half):
+        self.half, self.global_steps, self._global_grad_norm = half, 0, math.inf
+        self.optimizer = types.SimpleNamespace(overflow=True, cur_scale=512.0, param_groups=[{"lr": 0.25}],
+                                               loss_scaler=types.SimpleNamespace(min_scale=2))
+
+    def fp16_enabled(self):
+        return self.half
+
+    def dynamic_loss_scale(self):
+        return True
+
+    def gradient_clipping(self):
+        return 1.0
+
+
+@pytest.mark.parametrize("half", [True, False])
+def test_each_step_of_an_engine_is_looked_at_once(probe, native, numbers, half):
+    engine = Engine(half)
+    probe.steps.engine = weakref.ref(engine)
+    for step, scale in enumerate((512.0, 256.0)):
+        probe.steps._begin(step)
+        engine.optimizer.cur_scale = scale
+        engine.global_steps += 1
+        probe.engine._look_at_step(engine)
+        probe.engine._look_at_step(engine)                 # a micro-step without a step
+    said = noted(native)
+    assert ("nan.norm" in said) != half                    # an overflow is the business of a scale that adapts
+    if half:
+        scale = words(said["scale"])
+        assert [scale[word] for word in ("now", "floor", "skipped", "of", "first_made", "lr")] == [
+            "256", "2", "2", "2", "None", "0.25"]
+    else:
+        assert words(said["nan.norm"])["skipped"] == "1" and numbers.scale is None
+    other = Engine(half)
+    other.global_steps = 5
+    probe.engine._look_at_step(other)                      # of a second model: it has its own history
+    assert numbers.steps_made == (2 if half else 0)
