@@ -98,9 +98,10 @@ struct Facts {
   std::optional<bool> load_universal, kernel_inject;
   std::optional<double> parameters;
   Trainer trainer = Trainer::kUnknown;
-  Json hf;                                                 // TrainingArguments, as far as known
-  std::optional<std::string> client_optimizer;             // class given to initialize; "" none
-  std::string checkpoint_optimizer;                        // type in the checkpoint's own ds_config
+  Json hf;                                      // TrainingArguments, as far as known
+  std::optional<std::string> client_optimizer;  // class given to initialize; "" none
+  std::string checkpoint_optimizer;             // type in the checkpoint's own ds_config
+  std::string deepspeed_refuses;                // what the installed DeepSpeed says against the config
   std::string deepspeed, torch, torch_cuda, transformers;  // versions, "" unknown
 
   Launch launch;

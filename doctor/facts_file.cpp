@@ -122,6 +122,7 @@ const std::map<std::string, Setter>& setters() {
       {"hf", set<Json>(&Facts::hf)},
       {"client_optimizer", set<std::string>(&Facts::client_optimizer)},
       {"checkpoint_optimizer", set<std::string>(&Facts::checkpoint_optimizer)},
+      {"deepspeed_refuses", set<std::string>(&Facts::deepspeed_refuses)},
       {"deepspeed", set<std::string>(&Facts::deepspeed)},
       {"torch", set<std::string>(&Facts::torch)},
       {"torch_cuda", set<std::string>(&Facts::torch_cuda)},

@@ -1,4 +1,5 @@
-// Facts of this machine, measured; but for measure_nodes nothing takes longer than a fraction of a second.
+// Facts of this machine, measured; but for measure_nodes and ask_deepspeed nothing takes longer than a
+// fraction of a second.
 #pragma once
 
 #include "doctor/facts.h"
@@ -13,6 +14,10 @@ void measure_machine(Facts* facts);
 void measure_job(Facts* facts);
 // Interfaces, InfiniBand, and whether the port can be had: it is tried.
 void measure_network(Facts* facts);
+// The Python program that the launch command, or PATH, leads to; "" none.
+std::string python_of(const Facts& facts);
+// Lets the installed DeepSpeed check the config, for the job's number of ranks: some seconds, at most 60.
+void ask_deepspeed(Facts* facts);
 // The file systems that the config names.
 void measure_places(Facts* facts);
 

@@ -162,6 +162,13 @@ std::string interpreter(const Facts& facts) {
 
 }  // namespace
 
+// A launcher's script lies beside its interpreter.
+std::string python_of(const Facts& facts) {
+  fs::path program = interpreter(facts);
+  if (program.empty() || program.filename().string().starts_with("python")) return program.string();
+  return on_path((program.parent_path() / "python").string());
+}
+
 void measure_packages(Facts* facts) {
   std::string program = interpreter(*facts);
   for (const fs::path& folder : program.empty() ? std::vector<fs::path>() : package_folders(program)) {

@@ -6,6 +6,7 @@
 namespace dshang::doctor {
 namespace {
 
+constexpr const char* kRefused = "D-02";
 constexpr const char* kRemoved = "X-26";  // DeepSpeed stops there and reads no further
 
 Finding merged(const Rule& rule, const Hits& hits) {
@@ -30,6 +31,16 @@ void stop_at_removed_blocks(std::vector<Finding>* findings) {
   });
 }
 
+// DeepSpeed's own error is said only where no rule explains it.
+void drop_explained_refusal(std::vector<Finding>* findings) {
+  auto explains = [](const Finding& finding) {
+    return finding.rule->area == Area::kConfig && finding.severity == Severity::kWillFail &&
+           std::strcmp(finding.rule->id, kRefused);
+  };
+  if (std::none_of(findings->begin(), findings->end(), explains)) return;
+  std::erase_if(*findings, [](const Finding& finding) { return !std::strcmp(finding.rule->id, kRefused); });
+}
+
 }  // namespace
 
 std::vector<const Rule*> all_rules() {
@@ -51,6 +62,7 @@ std::vector<Finding> examine(const Facts& facts, const std::vector<Area>& areas)
     if (!hits.all().empty()) findings.push_back(merged(*rule, hits));
   }
   stop_at_removed_blocks(&findings);
+  drop_explained_refusal(&findings);
   auto important = [](const Finding& a, const Finding& b) { return a.severity < b.severity; };
   std::stable_sort(findings.begin(), findings.end(), important);
   return findings;

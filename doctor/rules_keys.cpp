@@ -165,6 +165,12 @@ void wrong_type(const Facts& facts, Hits& hits) {
   }
 }
 
+// Said only where no other rule explains it (rules.cpp).
+void refused_by_deepspeed(const Facts& facts, const Config& config, Hits& hits) {
+  if (!facts.deepspeed_refuses.empty())
+    hits.add(config.path, "the installed DeepSpeed refuses the config: " + facts.deepspeed_refuses);
+}
+
 }  // namespace
 
 const Rules& key_rules() {
@@ -198,6 +204,9 @@ const Rules& key_rules() {
        "the top level is not checked: a misspelt key is ignored without a word, its default holds",
        "Correct the name, or move the key into its section; names that begin with _ count as comments.",
        kConfigPage, with_config<unknown_top_key>},
+      {"D-02", Area::kConfig, Severity::kWillFail, "DeepSpeed's own check of the config (--validate)",
+       "it raises, and no other rule tells why", "see the error", "Correct what the error names.",
+       kConfigPage, with_config<refused_by_deepspeed>},
   };
   return rules;
 }

@@ -81,7 +81,6 @@ const std::vector<SectionKey> kSectionKeys = {
     {kOffloadOptimizer, "pin_memory", Kind::kBool},
     {kOffloadOptimizer, "pipeline_read", Kind::kBool},
     {kOffloadOptimizer, "pipeline_write", Kind::kBool},
-    {kOffloadOptimizer, "pipeline", Kind::kAny},
     {kOffloadOptimizer, "fast_init", Kind::kBool},
     {kOffloadOptimizer, "ratio", Kind::kNumber, Limit::kShare},
     {kOffloadOptimizer, "super_offload", Kind::kBool},

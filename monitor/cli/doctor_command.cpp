@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::string> command;
   std::size_t of_command = 0;
   std::string hostfile, checkpoint, model, facts, environment, only;
-  bool json = false, rules = false, ssh = false;
+  bool json = false, rules = false, ssh = false, validate = false;
 };
 
 std::vector<Area> chosen_areas(const std::string& only) {
@@ -113,6 +113,7 @@ Facts gather(const Options& options, const std::vector<Area>& areas) {
   doctor::measure_job(&facts);
   if (has(areas, Area::kEnv)) doctor::measure_network(&facts);
   doctor::measure_places(&facts);
+  if (options.validate) doctor::ask_deepspeed(&facts);
   if (options.ssh) doctor::measure_nodes(std::filesystem::current_path().string(), &facts);
   return facts;
 }
@@ -154,6 +155,7 @@ void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv) {
                    "a JSON object of facts in the place of measured ones; - is standard input");
   verb->add_option("--env-file", options->environment, "KEY=VALUE lines in the place of the environment");
   verb->add_option("--only", options->only, "some of config,hostfile,env,machine,checkpoint,model");
+  verb->add_flag("--validate", options->validate, "let the installed DeepSpeed check the config too");
   verb->add_flag("--ssh", options->ssh, "reach every host of the hostfile, and compare them");
   verb->add_flag("--json", options->json, "findings as JSON");
   verb->add_flag("--rules", options->rules, "list the rules");

@@ -72,6 +72,8 @@ CASES = [
     ("12.1-5", dict(config=offloaded(ratio=1.5)), dict(config=offloaded(ratio=1.0))),
     ("12.1-5", dict(config=zero(2, overlap_comm="maybe")), dict(config=zero(2, overlap_comm="true"))),
     ("X-21", dict(config=plain(zero_optimisation={"stage": 2})), dict(config=plain(_zero_optimisation={"stage": 2}))),
+    ("D-02", dict(config=plain(), facts={"deepspeed_refuses": "ValueError: no"}),
+     dict(config=plain(fp16={"enabled": True}), facts={"deepspeed_refuses": "AssertionError: bfloat16 and fp16 modes"})),
     ("12.7-1", dict(config=plain(zero_optimization={"stage": 3})), dict(config=plain(zero_optimization={"stage": 2}))),
     ("X-24", dict(config=zero(0, offload_optimizer={"device": "cpu"})), dict(config=zero(0, offload_optimizer={"device": "none"}))),
     ("X-24", dict(config=offloaded(ratio=0.5)), dict(config=offloaded(3, ratio=0.5))),
