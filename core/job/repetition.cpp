@@ -319,7 +319,8 @@ Passes passes_at_end(const Tokens& history) {
     counted.forward += token.part == Part::kForward;
     counted.backward += token.part == Part::kBackward;
   }
-  return passes.forward + passes.backward > 0 ? passes : phases;
+  if (passes.forward + passes.backward > 0) return passes;
+  return phases.backward == 0 ? phases : Passes{};  // of stages that take turns no number is known
 }
 
 bool is_another_backward(const Tokens& left_out, const Tokens& history) {
