@@ -37,8 +37,9 @@ bool began_forward_anew(const JobView& view, const Divergence& d) {
 // now.
 bool skips_to_new_line(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
-  if (story.from_visits || story.repetition || story.kind != Story::Kind::kDeletion || story.next.empty() ||
-      story.expected.empty())
+  bool gone =
+      story.kind == Story::Kind::kDeletion || (story.kind == Story::Kind::kInsertion && !story.resumed);
+  if (story.from_visits || story.repetition || !gone || story.next.empty() || story.expected.empty())
     return false;
   const Token &next = story.next[0], &expected = story.expected[0];
   bool known = false;  // where the others are: they were there before

@@ -28,18 +28,23 @@ bool only_modules(const JobView& view, const Divergence& d, const job::Tokens& t
   return enters;
 }
 
-// Weights gathered from two lines of one forward pass, and nothing recorded behind: those that are further on
-// have left out what the others gather, or take it later.
-bool gathers_from_other_line(const JobView& view, const Divergence& d) {
+// Two modules, or weights gathered from two lines of one forward pass or from its backward pass, and nothing
+// recorded behind: those that are further on have left out what the others run, or take it later.
+bool runs_another_module(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   if (story.kind != Story::Kind::kUnknown || story.next.empty() || story.expected.empty()) return false;
   const Token &next = story.next[0], &expected = story.expected[0];
+  if (expected.part != job::Part::kForward) return false;
+  if (next.kind == Token::Kind::kModule && expected.kind == Token::Kind::kModule)
+    return next.part == job::Part::kForward && next.module != expected.module;
   const job::RankView *told = view.by_rank(d.told_of), *witness = view.by_rank(d.witness);
   auto gathers = [&](const job::RankView* rank, const Token& token) {
-    return rank && token.call && token.place && token.part == job::Part::kForward &&
-           view.op_name(*rank, *token.call) == "all_gather";
+    return rank && token.call && view.op_name(*rank, *token.call) == "all_gather";
   };
-  return gathers(told, next) && gathers(witness, expected) && next.place != expected.place;
+  bool other_line =
+      next.part == job::Part::kForward && next.place && expected.place && next.place != expected.place;
+  return gathers(told, next) && gathers(witness, expected) &&
+         (other_line || next.part == job::Part::kBackward);
 }
 
 // "Block" where the module was entered in Block.forward; the outermost module, named by its class, is left
@@ -101,7 +106,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool skipped = story.kind == Story::Kind::kDeletion && only_modules(view, d, story.left_out);
   bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) &&
                has_modules(story.added) && story.from_visits;
-  bool other_line = !skipped && !extra && gathers_from_other_line(view, d);
+  bool other_line = !skipped && !extra && runs_another_module(view, d);
   if (!skipped && !extra && !other_line) return std::nullopt;
   const job::Tokens& tokens = skipped ? story.left_out : other_line ? story.expected : story.added;
   skipped = skipped || other_line;

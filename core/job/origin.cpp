@@ -103,10 +103,11 @@ void judge(const CommView& comm, const Sequences& sequences, std::size_t at, con
       if (camps[c].key != 0 && c != other && told == camps.size()) told = c;
     }
     bool both = told < camps.size() && other < camps.size();
-    if (both && went_on(told) && !went_on(other)) std::swap(told, other);
-    // Whoever is in a later step has left something out.
-    if (both && step_of(sequences, camps[told], at) < step_of(sequences, camps[other], at))
-      std::swap(told, other);
+    if (both && went_on(told) != went_on(other)) {
+      if (went_on(told)) std::swap(told, other);
+    } else if (both && step_of(sequences, camps[told], at) < step_of(sequences, camps[other], at)) {
+      std::swap(told, other);  // whoever is in a later step has left something out
+    }
   }
   if (told == camps.size() || other == camps.size()) return;
   std::sort(parting.suspects.begin(), parting.suspects.end());

@@ -88,8 +88,8 @@ std::size_t fixed_number(const Tokens& history, const Tokens& round) {
       end -= round.size(), ++n;
     if (n > 0) {
       runs.push_back(n);
-      gathers_beside = gathers_beside || (end > 0 && !history[end - 1].reduces) ||
-                       (behind < history.size() && !history[behind].reduces);
+      gathers_beside = gathers_beside || (n > 1 && end > 0 && !history[end - 1].reduces) ||
+                       (n > 1 && behind < history.size() && !history[behind].reduces);
     } else {
       gathers_between += !history[--end].reduces;
     }
@@ -319,7 +319,8 @@ Passes passes_at_end(const Tokens& history) {
     counted.forward += token.part == Part::kForward;
     counted.backward += token.part == Part::kBackward;
   }
-  return passes.forward + passes.backward > 0 ? passes : phases;
+  if (passes.forward + passes.backward > 0) return passes;
+  return phases.backward == 0 ? phases : Passes{};  // of stages that take turns no number is known
 }
 
 bool is_another_backward(const Tokens& left_out, const Tokens& history) {

@@ -136,7 +136,7 @@ bool parts_differ(const Token& a, const Token& b) {
 bool same_purpose_other_arguments(const Token& a, const Token& b) {
   return a.kind == Token::Kind::kCall && b.kind == Token::Kind::kCall && a.call->op == b.call->op &&
          !parts_differ(a, b) && !steps_differ(a, b) && a.phase == b.phase && a.module == b.module &&
-         (a.place == b.place || !a.place || !b.place);
+         (a.line == b.line || !a.line || !b.line);
 }
 
 bool begins_step(const Token& token) { return token.kind == Token::Kind::kStep; }
@@ -163,6 +163,28 @@ bool reduces_from_lines(const Tokens& tokens) {
   return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
     return token.reduces && token.place && token.part == Part::kUnknown;
   });
+}
+
+// Nothing but reductions, and most of what was reduced since they were made last: gradients, by their size.
+bool is_bulk_of_reductions(const Tokens& cut, const Tokens& history) {
+  constexpr std::uint64_t kFewestGradients = 1024;  // elements: less is no model's
+  std::uint64_t mine = 0;
+  for (const Token& token : cut) {
+    bool of_gradients = token.part == Part::kUnknown || token.part == Part::kBackward;
+    if (!token.call || !token.reduces || !of_gradients) return false;
+    mine += token.call->count;
+  }
+  auto reduced_since =
+      [&](std::uint64_t key) {  // a call with that key, behind which the last one does not count
+        std::uint64_t all = 0;
+        for (std::size_t i = history.size(); i-- > 0;) {
+          all += history[i].reduces ? history[i].call->count : 0;
+          if (history[i].key == key && i + 1 < history.size()) break;
+        }
+        return all;
+      };
+  if (history.empty() || mine < kFewestGradients) return false;
+  return 2 * mine > std::max(reduced_since(cut[0].key), reduced_since(history.back().key));
 }
 
 std::ptrdiff_t reductions(const Tokens& tokens, std::size_t count) {
@@ -224,15 +246,19 @@ class Teller {
 
   bool exchange(Story& story) const {
     if (other_.empty()) return false;
-    // It rather left the round, unless it is still in its phase, with a call that nobody made before.
-    bool new_in_phase = suspect_[0].phase && index_of(history_, suspect_[0].key, 0) == history_.size();
-    if (left_.round.size() > 1 && !new_in_phase) return false;
     if (!same_purpose_other_arguments(suspect_[0], other_[0])) return false;
-    if (can_delete_ && !leaves_module(deletion_)) return false;
+    std::size_t in_place = agreement(suspect_, 1, other_, 1),
+                recorded = std::min(suspect_.size(), other_.size());
+    auto is_new = [&](const Token& token) { return index_of(history_, token.key, 0) == history_.size(); };
+    // A call that nobody made before, and what stands behind it is the same in place.
+    bool odd_one = in_place > 0 && in_place + 1 == recorded && (is_new(suspect_[0]) || is_new(other_[0]));
+    // It rather left the round, unless it is still in its phase.
+    bool in_pass = suspect_[0].part != Part::kUnknown && suspect_[0].part == other_[0].part;
+    bool new_in_phase = (suspect_[0].phase || in_pass) && is_new(suspect_[0]);
+    if (left_.round.size() > 1 && !new_in_phase && !odd_one) return false;
+    if (can_delete_ && !leaves_module(deletion_) && !odd_one) return false;
     // The calls behind are others in place, and the same behind what the suspects did more.
-    std::size_t in_place = agreement(suspect_, 1, other_, 1);
-    bool known = in_place + 1 < std::min(suspect_.size(), other_.size());
-    if (can_insert_ && known && in_place < insertion_.proof) return false;
+    if (can_insert_ && in_place + 1 < recorded && in_place < insertion_.proof) return false;
     story.kind = Story::Kind::kExchange;
     return true;
   }
@@ -275,7 +301,8 @@ class Teller {
     if (makes_step_of(cut)) return false;
     std::ptrdiff_t in_round = reductions(ahead_, period_of(ahead_));
     bool all_reductions =
-        (in_round > 0 && reductions(cut, cut.size()) >= in_round) || is_backward_of_last(cut, history_);
+        (in_round > 0 && reductions(cut, cut.size()) >= in_round) || is_backward_of_last(cut, history_) ||
+        ((deletion_.proof > 1 || deletion_.to_the_end) && is_bulk_of_reductions(cut, history_));
     story.leaves_out_all_reductions = all_reductions && !reduces_from_lines(cut);
     if (can_insert_ && !better_than_insertion(story.leaves_out_all_reductions)) return false;
     story.kind = Story::Kind::kDeletion;

@@ -148,7 +148,8 @@ Tokens call_tokens(const JobView& view, const Member& member, Seq from, Seq to, 
       if (is_new) at->second = part_of_frames(view.names(), view.names().site(call.site));
       token.part = at->second;
     }
-    std::uint64_t where = flight::mix(flight::mix(call.phase, call.module), places.find(token.place));
+    token.line = places.find(token.place);
+    std::uint64_t where = flight::mix(flight::mix(call.phase, call.module), token.line);
     token.key = key_of(Token::Kind::kCall, signature(rank, call), where);
     tokens.push_back(token);
   }

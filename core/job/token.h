@@ -26,6 +26,7 @@ struct Token {
   const Call* call = nullptr;  // of kCall
   NameId phase = 0, module = 0;
   PlaceId place = 0;     // where the user's program stood
+  PlaceId line = 0;      // of kCall: the same for places that stand for each other
   bool reduces = false;  // kCall: reduces over ranks
   Part part = Part::kUnknown;
 };
