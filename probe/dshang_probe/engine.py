@@ -25,7 +25,7 @@ class Engine:
         replace(engine, "__init__", around("init", after=self._created))
         replace(engine, "__init__", self._around_init)
         replace(engine, "forward", around("forward", before=self._forward_begins, after=self._forward_done,
-                                           with_arguments=self._forward_takes))
+                                           given=self._forward_takes))
         replace(engine, "backward", around("backward", after=self._backward_done))
         replace(engine, "step", around("optimizer", before=self._step_begins, after=memory.at_end_of("optimizer")))
         for name in ("save_checkpoint", "save_16bit_model", "_zero3_consolidated_16bit_state_dict"):
@@ -63,7 +63,7 @@ class Engine:
         self.probe.steps.engine_forward(engine)
 
     def _forward_takes(self, arguments, named):
-        sizes = largest((arguments, named), self.probe.tensor_types)
+        sizes = largest((arguments[1:], named), self.probe.tensor_types)
         if sizes:
             self.probe.native.batch(*sizes)
 

@@ -43,19 +43,19 @@ class Phases:
     def inside(self, name):
         return name in self.stack()
 
-    def around(self, name, before=None, after=None, with_arguments=None):
+    def around(self, name, before=None, after=None, given=None):
         """Makes wrappers that are in phase `name` while the original runs.
 
-        before(self) runs first, then with_arguments(the other arguments, those by name), after(self) when the original
-        has returned; none can hurt the call."""
+        before(self) and given(arguments, named ones) run first, after(self) when the original has returned; none of them
+        can hurt the call."""
         guarded, label = self.patches.guarded, "phase " + name
 
         def make(original):
             def in_phase(*args, **kwargs):
                 if before is not None:
                     guarded(label, before, *args[:1])
-                if with_arguments is not None:
-                    guarded(label, with_arguments, args[1:], kwargs)
+                if given is not None:
+                    guarded(label, given, args, kwargs)
                 mine = self.push(name)
                 try:
                     result = original(*args, **kwargs)
