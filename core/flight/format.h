@@ -209,7 +209,7 @@ struct MemoryStep {
   std::uint64_t allocations, frees, failures, retries;
   std::uint64_t reserved_peak;  // of the caching allocator, from the probe; kUnknownBytes otherwise
   std::uint64_t allocated_peak;
-  std::uint64_t device_free;    // of the device, as seen last; kUnknownBytes otherwise
+  std::uint64_t device_free;    // of the device, by what was seen last and taken since; kUnknownBytes otherwise
   std::uint64_t device_total;
   std::uint32_t peak_phase, peak_module;  // where the process's own device memory grew last in this step, 0 = nowhere
   std::uint32_t batch[kBatchSizes];       // sizes of the largest tensor that a forward was given, 0 = none

@@ -23,8 +23,9 @@ def table(log):
     """{rank: verdict} of the table with which a dry run ends."""
     assert "memory that this run needed of " + GPU in log, log[-3000:]
     rows = {}
-    for ranks, verdict in re.findall(r"^dshang: ([0-9, -]+?) .*?  (yes,.*|barely,.*|NO.*)$", log, re.M):
-        for part in ranks.replace(" ", "").split(","):
+    row = r"^dshang: (\d+(?:-\d+)?(?:, \d+(?:-\d+)?)*) +\S.*?  (yes,.*|barely,.*|NO.*)$"
+    for ranks, verdict in re.findall(row, log, re.M):
+        for part in ranks.split(", "):
             first, _, last = part.partition("-")
             rows.update({rank: verdict for rank in range(int(first), int(last or first) + 1)})
     return rows

@@ -75,6 +75,7 @@ TEST_CASE("numerics and the device's memory") {
   CHECK(environment(plan({"torchrun", "x.py"})).count("SIMNCCL_DATA_CAP") == 0);
   unsetenv("SIMNCCL_DATA_CAP");
   CHECK(environment(plan({"torchrun", "x.py"}, "off", "a100-40g")).at("SIMGPU_VRAM_BYTES") == "42949672960");
+  CHECK(environment(plan({"torchrun", "x.py"}, "off", "a100-40g")).at("DSHANG_DRY_RUN") == "a100-40g");
   CHECK(environment(plan({"torchrun", "x.py"}, "off")).at("SIMGPU_NUM") == "off");
 }
 
