@@ -13,6 +13,7 @@
 
 #include "monitor/clock.h"
 #include "monitor/left_behind.h"
+#include "monitor/metrics/page.h"
 #include "monitor/old_spools.h"
 
 namespace dshang::monitor {
@@ -50,7 +51,9 @@ Loop::Loop(Settings settings, Server server, std::vector<std::string> warnings)
       server_(std::move(server)),
       warnings_(std::move(warnings)),
       worker_(new Worker),
-      started_ns_(now_ns()) {}
+      started_ns_(now_ns()) {
+  if (!metrics_.trouble().empty()) warnings_.push_back(metrics_.trouble());
+}
 
 void Loop::run() {
   for (;;) {
@@ -251,6 +254,9 @@ void Loop::round(std::uint64_t now) {
   }
   go("writing the files", [&] { output_->round(*attempt_, now); });
   go("DSHANG_ON_HANG", [&] { on_hang_.round(*attempt_, job_output_, worker_->waiting() == 0, now); });
+  go("DSHANG_METRICS", [&] {
+    metrics_.round(now, [&] { return metrics_of(attempt_->job(), attempt_->report()); });
+  });
   say_blind();
   say_trouble();
 }

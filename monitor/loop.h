@@ -12,6 +12,7 @@
 #include "monitor/attempt.h"
 #include "monitor/attempt_output.h"
 #include "monitor/job_output.h"
+#include "monitor/metrics/server.h"
 #include "monitor/on_hang.h"
 #include "monitor/parts.h"
 #include "monitor/server.h"
@@ -68,6 +69,7 @@ class Loop {
   std::vector<std::string> warnings_;
   JobOutput job_output_;
   OnHang on_hang_;
+  MetricsServer metrics_;
   Parts parts_;
   Worker* worker_;  // never destroyed: it may be stuck in a file system for ever
   std::list<Guest> guests_;

@@ -53,6 +53,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   Run chosen;
   dshang::monitor::cli::add_report(app, &chosen);
+  dshang::monitor::cli::add_top(app, &chosen);
   dshang::monitor::cli::add_path(app, &chosen);
   dshang::monitor::cli::add_dry_run(app, &chosen);
   dshang::monitor::cli::add_monitor(app, &chosen);

@@ -83,6 +83,11 @@ std::string job_text(std::uint64_t job) {
   return text;
 }
 
+std::string spool_of_user(std::uint32_t user) {
+  const char* temporary = std::getenv("TMPDIR");
+  return std::string(temporary && *temporary == '/' ? temporary : "/tmp") + "/dshang-" + std::to_string(user);
+}
+
 Settings read_settings(std::uint64_t job) {
   Settings settings;
   settings.job = job;
@@ -97,9 +102,7 @@ Settings read_settings(std::uint64_t job) {
   std::filesystem::path absolute = std::filesystem::absolute(given, error).lexically_normal();
   settings.directory = error ? given : absolute.string();
   while (settings.directory.size() > 1 && settings.directory.back() == '/') settings.directory.pop_back();
-  const char* temporary = std::getenv("TMPDIR");
-  settings.spool = std::string(temporary && *temporary == '/' ? temporary : "/tmp") + "/dshang-" +
-                   std::to_string(settings.user) + "/" + job_text(job);
+  settings.spool = spool_of_user(settings.user) + "/" + job_text(job);
   settings.poll_ns = nanoseconds(param_POLL.value());
   settings.persist_ns = nanoseconds(param_PERSIST.value());
   settings.parameters = analysis_parameters();

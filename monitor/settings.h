@@ -13,7 +13,7 @@ struct Settings {
   std::string host;
   std::string directory;                // absolute; DSHANG_DIR, or <where it was started>/dshang-<job>-<time>
   bool directory_given = false;         // by DSHANG_DIR
-  std::string spool;                    // ${TMPDIR:-/tmp}/dshang-<uid>/<job>
+  std::string spool;                    // of the node-local copies: <spool_of_user>/<job>
   std::uint64_t poll_ns = 0;            // DSHANG_POLL
   std::uint64_t persist_ns = 0;         // DSHANG_PERSIST
   std::vector<std::string> parameters;  // all DSHANG_* as they are set, "NAME=value", sorted
@@ -25,5 +25,8 @@ Settings read_settings(std::uint64_t job);
 
 // 16 hexadecimal digits.
 std::string job_text(std::uint64_t job);
+
+// Where the node-local copies of a user's jobs are: ${TMPDIR:-/tmp}/dshang-<uid>, with a folder a job.
+std::string spool_of_user(std::uint32_t user);
 
 }  // namespace dshang::monitor

@@ -64,10 +64,6 @@ void collect(std::string_view bytes, std::vector<rank::ParamDescriptor>* found) 
   }
 }
 
-// Names that are fixed already and whose features a later version brings: no typing mistakes.  One that is
-// declared is no longer looked up here.
-constexpr std::string_view kNotYet[] = {"MEMORY_HEADROOM", "METRICS"};
-
 // What the program itself declares: its file may not be found where /proc is hidden.
 std::vector<rank::ParamDescriptor> own_params() {
   std::vector<rank::ParamDescriptor> found;
@@ -96,11 +92,7 @@ std::vector<rank::ParamDescriptor> all_params(const std::vector<rank::ParamDescr
 }
 
 std::string unknown_name(std::string_view name, const std::vector<rank::ParamDescriptor>& params) {
-  std::string text = std::string(kPrefix) + std::string(name);
-  if (std::find(std::begin(kNotYet), std::end(kNotYet), name) != std::end(kNotYet)) {
-    return text + " is not supported yet by this version";
-  }
-  text += " is no variable that dshang knows";
+  std::string text = std::string(kPrefix) + std::string(name) + " is no variable that dshang knows";
   auto nearer = [&](const auto& a, const auto& b) {
     return typing_distance(name, a.name) < typing_distance(name, b.name);
   };

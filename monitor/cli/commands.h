@@ -13,6 +13,7 @@ using Run = std::function<int()>;
 
 void add_monitor(CLI::App& app, Run* chosen);
 void add_report(CLI::App& app, Run* chosen);
+void add_top(CLI::App& app, Run* chosen);
 void add_path(CLI::App& app, Run* chosen);
 void add_dry_run(CLI::App& app, Run* chosen);
 

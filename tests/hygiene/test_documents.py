@@ -43,8 +43,8 @@ def test_scripts_in_the_readme_can_be_run():
 
 
 def test_commands_in_the_readme_are_known():
-    verbs = set(re.findall(r"\bdshang ([a-z-]+) (?:-|lib|DIR)", README))
-    assert {"dry-run", "report", "path"} <= verbs
+    verbs = set(re.findall(r"\bdshang ([a-z-]+) (?:-|lib|\[?DIR)", README))
+    assert {"dry-run", "report", "top", "path"} <= verbs
     for command in [["--params"], ["path", "lib"], *([verb, "--help"] for verb in sorted(verbs))]:
         told = subprocess.run([BUILD / "dshang", *command], capture_output=True, text=True, timeout=60)
         assert told.returncode == 0 and told.stdout, (command, told.stderr)

@@ -190,7 +190,7 @@ class FakeRank {
       finish();
     } else if (verb == "step") {
       words >> number;
-      writer_.header().step = number;
+      begin_step(number);
     } else if (verb == "burn") {
       words >> number;
       std::uint64_t until =
@@ -234,6 +234,17 @@ class FakeRank {
     comm->size = 1;
     comm->ready_ns = comm->end_ns = now();
     comm->state = flight::CommState::kDestroyed;
+  }
+
+  void begin_step(std::int64_t step) {
+    writer_.header().step = step;
+    auto visit = writer_.open_visit();
+    visit->kind = flight::VisitKind::kStep;
+    visit->time_ns = now();
+    visit->step = step;
+    visit->calls_before = writer_.header().call_head;
+    visit->training = 2;
+    visit.complete();
   }
 
   void call(const std::string& op, std::int64_t count, bool returns) {

@@ -49,13 +49,6 @@ TEST_CASE("where the library's variables cannot be read, no name is unknown, and
   }
 }
 
-TEST_CASE("a variable of a later version is no typing mistake") {
-  for (const char* name : {"DSHANG_METRICS"}) {
-    Variable variable(name, "1");
-    CHECK(about(name) == Lines{std::string(name) + " is not supported yet by this version"});
-  }
-}
-
 TEST_CASE("a bad value is told with its range") {
   CHECK(param_UNIT_PERIOD.value() == 3);
   Variable variable("DSHANG_UNIT_PERIOD", "soon");

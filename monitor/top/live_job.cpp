@@ -1,0 +1,99 @@
+#include "monitor/top/live_job.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <vector>
+
+#include "monitor/disk.h"
+#include "monitor/replay.h"
+#include "monitor/settings.h"
+
+namespace dshang::monitor {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestNote = 1 << 16;
+
+struct Running {
+  std::string name;       // of the job
+  std::string directory;  // DSHANG_DIR, or this node's part of it
+};
+
+// Jobs of this user whose node-local copies lie on this machine.
+std::vector<Running> running_jobs() {
+  std::vector<Running> found;
+  std::error_code error;
+  for (const auto& job : fs::directory_iterator(spool_of_user(getuid()), error)) {
+    const int attempt = newest_attempt(job.path().string());
+    if (attempt == 0) continue;
+    try {
+      std::string text = read_file(
+          (job.path() / ("attempt-" + std::to_string(attempt)) / "directory").string(), kLongestNote);
+      fs::path directory = text.substr(0, text.find('\n'));
+      if (fs::is_directory(directory, error))
+        found.push_back({job.path().filename().string(), directory.parent_path().string()});
+    } catch (const std::exception&) {  // it began or ended just now
+    }
+  }
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
+  return found;
+}
+
+std::string list_of_jobs(const std::vector<Running>& jobs) {
+  if (jobs.empty()) return "no job of this user runs on this machine";
+  std::string text = "jobs on this machine:";
+  for (const Running& job : jobs) text += "\n  " + job.name + "  " + job.directory;
+  return text;
+}
+
+std::string directory_of(const std::string& name) {
+  std::error_code error;
+  if (!name.empty() && fs::is_directory(name, error)) return name;
+  const std::vector<Running> jobs = running_jobs();
+  std::vector<Running> meant;
+  std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(meant),
+               [&](const Running& job) { return job.name.starts_with(name); });
+  if (meant.size() == 1) return meant[0].directory;
+  if (name.empty() && meant.size() > 1) throw std::runtime_error("which job? " + list_of_jobs(jobs));
+  throw std::runtime_error((name.empty() ? "" : name + " is no directory and names no single job; ") +
+                           list_of_jobs(jobs));
+}
+
+// The head of the report that the monitor wrote last.
+void add_report(const std::string& directory, JobLook* look) {
+  for (const char* name : {"report.json", "node.json"}) {
+    try {
+      const auto report = nlohmann::json::parse(read_file(directory + "/" + name));
+      look->verdict = report.at("verdict").get<std::string>();
+      for (const auto& finding : report.at("findings")) {
+        if (!finding.at("resolved").is_null()) continue;
+        look->finding =
+            "[" + finding.at("class").get<std::string>() + "] " + finding.at("summary").get<std::string>();
+        break;
+      }
+      return;
+    } catch (const std::exception&) {  // there is none
+    }
+  }
+}
+
+}  // namespace
+
+LiveJob::LiveJob(const std::string& name) : directory_(directory_of(name)) {}
+
+JobLook LiveJob::look() const {
+  const Replay replayed = replay({directory_});
+  JobLook look;
+  look.table = rank_table_of(job::make_view(*replayed.job));
+  if (look.table.dir.empty()) look.table.dir = directory_;
+  add_report(directory_, &look);
+  return look;
+}
+
+}  // namespace dshang::monitor
