@@ -65,13 +65,10 @@ int run(const Options& options) {
   if (!options.flight_recorder.empty()) export_dumps(replayed, options.flight_recorder);
   job::FindingHistory history;
   job::Report report = repeat(replayed, &history);
-  if (!options.perfetto.empty()) {
-    return write_trace(*replayed.job, report, options.perfetto);
-  } else if (options.html) {
+  if (options.html)
     print(write_page(options.directories.front(), job::html_of(*replayed.job, report)) + "\n");
-  } else {
-    print(options.json ? job::json_of(report) : job::text_of(report));
-  }
+  if (!options.perfetto.empty()) return write_trace(*replayed.job, report, options.perfetto);
+  if (!options.html) print(options.json ? job::json_of(report) : job::text_of(report));
   return 0;
 }
 
