@@ -71,7 +71,8 @@ bool RecorderRankWriter::is_written(const Call& call) const {
 
 // Calls of communicators that the dump describes, by operations that it cannot name.
 void RecorderRankWriter::note_left_out(const Call& call) {
-  bool is_counted = !call.torn && call.number != 0 && !(call.flags & flight::kCallFailed);
+  bool is_counted = !call.torn && call.number != 0 && !(call.flags & flight::kCallFailed) &&
+                    (job_.view_.op_traits(rank_, call) & (flight::kOpCollective | kP2p));
   std::string op = job_.view_.op_name(rank_, call);
   if (is_counted && recorder_op(op).empty()) ++job_.left_out_[op];
 }
