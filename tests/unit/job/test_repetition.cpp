@@ -16,7 +16,7 @@ Tokens tokens(const std::string& text, Part part = Part::kUnknown) {
     token.key = static_cast<std::uint64_t>(letter);
     token.call = &calls[static_cast<std::size_t>(letter)];
     calls[static_cast<std::size_t>(letter)].count = static_cast<std::uint64_t>(letter);
-    token.place = static_cast<PlaceId>(letter);
+    token.place = token.line = static_cast<PlaceId>(letter);
     token.reduces = letter >= 'A' && letter <= 'Z';
     token.part = part;
     all.push_back(token);

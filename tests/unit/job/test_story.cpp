@@ -5,7 +5,7 @@ using namespace dshang::job;
 
 namespace {
 
-// Tokens from letters; capital letters reduce, '|' is a boundary (a step).
+// Tokens from letters; capital letters reduce in the backward pass, '|' is a boundary (a step).
 Tokens tokens(const std::string& text) {
   static Call call;
   Tokens all;
@@ -14,8 +14,9 @@ Tokens tokens(const std::string& text) {
     token.kind = letter == '|' ? Token::Kind::kStep : Token::Kind::kCall;
     token.key = static_cast<std::uint64_t>(letter);
     token.call = &call;
-    token.place = static_cast<PlaceId>(letter);
+    token.place = token.line = static_cast<PlaceId>(letter);
     token.reduces = letter >= 'A' && letter <= 'Z';
+    if (token.reduces) token.part = Part::kBackward;
     all.push_back(token);
   }
   return all;
