@@ -73,9 +73,10 @@ bool calls_go_past_backward(const Divergence& d) {
   const Story& story = d.story;
   if (story.from_visits || story.expected.empty()) return false;
   const Token &next = story.next[0], &expected = story.expected[0];
-  bool known = next.place || next.part != job::Part::kUnknown;
-  return expected.part == job::Part::kBackward && !expected.reduces && known &&
-         next.part != job::Part::kBackward && story.backward_before == 0 && story.forward_before > 0;
+  // Another forward pass, or a part of this one, is told by its rounds.
+  bool elsewhere = (next.place && next.part == job::Part::kUnknown) || next.part == job::Part::kSide;
+  return expected.part == job::Part::kBackward && !expected.reduces && elsewhere && !story.repetition &&
+         story.backward_before == 0 && story.forward_before > 0;
 }
 
 // "3 rounds of decoder, encoder backward, the others 4", empty where the pass is not made in rounds.

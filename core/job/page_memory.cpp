@@ -108,22 +108,17 @@ PageJson failure_json(const JobView& view, const AllocFailure& failure, PageText
           {"site", sites.number_of(failure.site)}};
 }
 
-// Phase, module and batch of a peak, where the marks of steps hold them.
-PageJson cause_json(const JobView& view, const auto& step, PageTexts& texts) {
-  PageJson cause{{"retries", step.retries}, {"failures", step.failures}};
-  if constexpr (requires {
-                  step.peak_phase;
-                  step.peak_module;
-                  step.batch;
-                }) {
-    cause["phase"] = texts.number_of(view.names().text(step.peak_phase));
-    cause["module"] = texts.number_of(view.names().text(step.peak_module));
-    cause["batch"] = PageJson::array();
-    for (std::uint32_t size : step.batch) {
-      if (size) cause["batch"].push_back(size);
-    }
+// Phase, module and batch of a peak.
+PageJson cause_json(const JobView& view, const MemoryStep& step, PageTexts& texts) {
+  PageJson batch = PageJson::array();
+  for (std::uint32_t size : step.batch) {
+    if (size) batch.push_back(size);
   }
-  return cause;
+  return {{"retries", step.retries},
+          {"failures", step.failures},
+          {"phase", texts.number_of(view.names().text(step.peak_phase))},
+          {"module", texts.number_of(view.names().text(step.peak_module))},
+          {"batch", std::move(batch)}};
 }
 
 bool has_anything(const JobView& view, const RankMemory& memory) {

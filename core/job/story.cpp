@@ -37,12 +37,13 @@ bool is_end(const Token& token) {
   return token.kind == Token::Kind::kLoopEnd || token.kind == Token::Kind::kTeardown;
 }
 
-// What is done in different steps is not meant for each other, whatever its arguments.  An evaluation, a save
-// and their like are made between steps or behind the last: whoever made fewer steps has another number
-// there.
+// What is done in different steps is not meant for each other, whatever its arguments.
 bool steps_differ(const Token& a, const Token& b) {
-  if (is_end(a) || is_end(b) || a.part == Part::kSide || b.part == Part::kSide) return false;
-  auto step = [](const Token& token) { return token.call ? token.call->step : token.visit->step; };
+  if (is_end(a) || is_end(b)) return false;
+  auto step = [](const Token& token) {  // what stands behind a loop still has the step of its end
+    if (token.call) return token.call->step;
+    return token.kind == Token::Kind::kStep ? token.visit->step : kNoStep;
+  };
   return step(a) != kNoStep && step(b) != kNoStep && step(a) != step(b);
 }
 
@@ -344,13 +345,12 @@ class Teller {
   bool makes_step_of(const Tokens& cut) const {
     auto first = std::find_if(cut.begin(), cut.end(), begins_step);
     if (first == cut.end()) return false;
-    // An evaluation or a save, which the others came to behind the step, was not made in place of it.
-    bool others_came_to_it = deletion_.length < other_.size();
-    if (suspect_[0].kind == Token::Kind::kPhase && suspect_[0].part == Part::kSide && !others_came_to_it)
+    bool only_predicted = cut.size() >= other_.size();
+    if (only_predicted && suspect_[0].kind == Token::Kind::kPhase && suspect_[0].part == Part::kSide)
       return true;
     bool same_step = !is_end(suspect_[0]) && !begins_step(suspect_[0]) &&
-                     suspect_[0].visit->step != kNoStep &&
-                     !steps_differ(suspect_[0], other_.empty() ? history_.back() : other_[0]);
+                     suspect_[0].visit->step != kNoStep && !other_.empty() &&
+                     suspect_[0].visit->step == other_[0].visit->step;
     if (first != cut.begin() && same_step) return true;
     if (first - cut.begin() >= static_cast<std::ptrdiff_t>(other_.size())) return false;
     return std::any_of(suspect_.begin(), suspect_.end(), [&](const Token& token) {
