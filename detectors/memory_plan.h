@@ -43,8 +43,8 @@ struct Need {
   std::uint64_t activations = 0;  // what is left of what was in use and asked for
 };
 
-// What would make it fit, those that do first, then what costs least, each with numbers: "ZeRO stage 3 (…): about 12 GiB less; fits: 61 of 80
-// GiB".
+// What would make it fit, those that do first, then what costs least, each with numbers: "ZeRO stage 3 (…):
+// about 12 GiB less; fits: 61 of 80 GiB".
 std::vector<std::string> ways_to_fit(const MemorySettings& settings, const Need& need);
 
 }  // namespace dshang::detect
