@@ -1,4 +1,4 @@
-"""ZeRO-2: the activations of the first step do not fit, although the configuration has an `activation_checkpointing` block.
+"""ZeRO-2: the activations of the first step do not fit, although `activation_checkpointing` is in the configuration.
 
     dshang dry-run -n 2 --gpu t4-16g -- deepspeed --num_gpus 2 examples/first_step_too_large.py --mistake
     dshang dry-run -n 2 --gpu t4-16g -- deepspeed --num_gpus 2 examples/first_step_too_large.py    the repaired program
