@@ -92,7 +92,7 @@ def test_missing_ranks_are_said(tmp_path):
 
 
 PROGRAM = """
-import os, sys, time, torch
+import json, os, sys, time, torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d
 dist.init_process_group("gloo")
@@ -102,7 +102,9 @@ for _ in range(3):
     dist.broadcast(torch.ones(6), 0)
 if rank == 0:
     work = dist.all_reduce(torch.ones(7), async_op=True)
-    time.sleep(0.5)
+unfinished = lambda: [e for e in json.loads(_distributed_c10d._dump_fr_trace_json())["entries"] if not e["retired"]]
+while len(unfinished()) != (1 if rank == 0 else 0):               # torch notes an end on a thread of its own
+    time.sleep(0.05)
 with open(f"{sys.argv[1]}/rank_{rank}", "wb") as file:
     file.write(_distributed_c10d._dump_fr_trace())
 with open(f"{sys.argv[2]}/rank_{rank}.json", "w") as file:

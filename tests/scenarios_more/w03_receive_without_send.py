@@ -1,6 +1,7 @@
 """W03 - a pipeline of two stages whose first stage makes one micro-batch less in step 3.
 
-Rank 1 waits in its 12th receive; rank 0 has gone on to the all-reduce at the end of the step.
+Rank 1 waits in its 12th receive; rank 0 has gone on to the all-reduce at the end of the step.  Of the two it is rank 0 that
+departs from its own earlier steps.
 """
 from rankscript import run
 
@@ -12,8 +13,9 @@ EXPECT = {
     "verdict": "hang",
     "within": 20,
     "findings": [{
-        "class": "p2p-unmatched", "step": 3, "call": 12, "comm_ranks": [0, 1],
-        "says": [r"receive 12 of world from rank 0", r"rank 0 has not made the send", r"call 3 of world"],
+        "class": "p2p-unmatched", "step": 3, "call": 12, "comm_ranks": [0, 1], "suspects": [0],
+        "says": [r"receive 12 of world from rank 0", r"rank 0 has not made the send", r"call 3 of world",
+                 r"earlier rounds rank 0 made this send"],
         "says_stacks": [r"w03_receive_without_send\.py:\d+ second_stage"],
         "fix": [r"micro-batches"],
     }],
