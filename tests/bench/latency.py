@@ -127,7 +127,7 @@ def main():
     parser.add_argument("--faults", default=",".join(FAULTS))
     arguments = parser.parse_args()
     everything = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         ranks = Ranks(os.path.abspath(arguments.build), folder)
         for fault in arguments.faults.split(","):
             results = [ranks.run(fault, detail=False) for _ in range(arguments.runs)]

@@ -16,7 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def measure(build, blocks, steps):
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         preload = [os.path.join(build, name) for name in ("libdshang.so", "libsimcuda.so")]
         env = dict(os.environ, LD_PRELOAD=":".join(preload), PYTHONPATH=os.path.join(build, "simgpu_python"),
                    SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", DSHANG_NUMERICS="1", WORLD_SIZE="2",

@@ -29,7 +29,7 @@ def measure(build, with_dshang, settings, port, bursts, calls):
     preload = [os.path.join(build, "libsimcuda.so")]
     if with_dshang:
         preload.insert(0, os.path.join(build, "libdshang.so"))
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         env = dict(os.environ, LD_PRELOAD=":".join(preload), PYTHONPATH=os.path.join(build, "simgpu_python"),
                    SIMGPU_DEVICES="2", SIMGPU_NUM="off", SIMGPU_QUIET="1", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1",
                    MASTER_PORT=str(port), DSHANG_DIR=os.path.join(folder, "dshang"), **settings)

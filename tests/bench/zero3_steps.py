@@ -99,7 +99,7 @@ def counted(probe, native, step, module, coordinator):
     samples = collections.Counter()
     memory = type(probe._arming.probe.memory)
     original = memory._sample
-    memory._sample = lambda self: samples.update(["memory"]) or original(self)
+    memory._sample = lambda self, *phase: samples.update(["memory"]) or original(self, *phase)
     for _ in range(4):
         counting.counts.clear(), samples.clear()
         step()
@@ -117,7 +117,7 @@ def counted(probe, native, step, module, coordinator):
     costs = {
         "visit": alone_us(lambda: fetch(coordinator, module, forward=True)),
         "gather": alone_us(lambda: gather(coordinator, params, forward=True)) * step.parameters / len(params),
-        "phase_push": alone_us(phase), "memory": alone_us(parts.memory.sample, 200)}
+        "phase_push": alone_us(phase), "memory": alone_us(lambda: parts.memory.sample("forward"), 200)}
     costs.update(looks(parts, torch.zeros((), device="cuda")))
     counts = counting.counts + samples
     counts.update(name for name in costs if name.startswith("look"))      # a loss, a norm and a batch a step
