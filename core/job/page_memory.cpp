@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <optional>
 
+#include "core/job/device_memory.h"
 #include "core/job/page_data.h"
 
 namespace dshang::job {
@@ -16,12 +17,6 @@ constexpr std::size_t kPoints = 200;
 
 std::uint64_t of(const std::uint64_t (&bytes)[flight::kMemoryKinds], MemoryKind kind) {
   return bytes[static_cast<unsigned>(kind)];
-}
-
-// Device memory by the calls that were seen.  Peaks of different kinds need not fall together: at most this.
-std::uint64_t on_device(const std::uint64_t (&bytes)[flight::kMemoryKinds]) {
-  return of(bytes, MemoryKind::kDevice) + of(bytes, MemoryKind::kManaged) + of(bytes, MemoryKind::kPool) +
-         of(bytes, MemoryKind::kVirtual);
 }
 
 std::uint64_t pinned(const std::uint64_t (&bytes)[flight::kMemoryKinds]) {

@@ -46,8 +46,10 @@ int run(const Options& options) {
   } else if (!become_daemon(server.descriptor())) {
     return bad_input(std::string("no monitor: ") + std::strerror(errno));
   }
-  Loop(std::move(settings), std::move(server), environment_warnings(library_path())).run();
-  // Whatever still hangs in a file system must not keep this process.
+  Loop loop(std::move(settings), std::move(server), environment_warnings(library_path()));
+  loop.run();
+  // Whatever still hangs in a file system, or reads the metrics slowly, must not keep this process: nothing
+  // is destroyed.
   _exit(0);
 }
 

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "core/flight/format.h"
+#include "core/job/device_memory.h"
 #include "core/job/version.h"
 #include "monitor/rate.h"
 
 namespace dshang::monitor {
 namespace {
 
-using flight::MemoryKind;
 using job::Process;
 
 std::string number(double value) {
@@ -47,15 +47,6 @@ class Family {
  private:
   std::string name_, suffix_, text_;
 };
-
-std::uint64_t on_device(const std::uint64_t (&bytes)[flight::kMemoryKinds]) {
-  std::uint64_t sum = 0;
-  for (MemoryKind kind :
-       {MemoryKind::kDevice, MemoryKind::kPool, MemoryKind::kVirtual, MemoryKind::kManaged}) {
-    sum += bytes[static_cast<unsigned>(kind)];
-  }
-  return sum;
-}
 
 // When its last call or step began; 0 = there was none.
 std::uint64_t last_progress_ns(const job::RankRecords& records) {
@@ -108,8 +99,8 @@ std::string of_ranks(const std::map<std::int32_t, const Process*>& ranks, std::u
     calls.add(labels, static_cast<double>(records.calls.end()));
     if (const std::uint64_t last = last_progress_ns(records))
       progress.add(labels, unix_seconds(records, last));
-    live.add(labels, static_cast<double>(on_device(records.live)));
-    peak.add(labels, static_cast<double>(on_device(records.peak)));
+    live.add(labels, static_cast<double>(job::on_device(records.live)));
+    peak.add(labels, static_cast<double>(job::on_device(records.peak)));
     failures.add(labels, static_cast<double>(records.failures));
   }
   std::string text;

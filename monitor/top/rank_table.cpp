@@ -6,21 +6,19 @@
 #include <tuple>
 
 #include "core/flight/format.h"
+#include "core/job/device_memory.h"
 #include "monitor/rate.h"
 
 namespace dshang::monitor {
 namespace {
 
 using flight::CommState;
-using flight::MemoryKind;
 using job::Call;
 using job::JobView;
 using job::RankView;
 using job::Visit;
 
 constexpr double kWaitsAfter = 1;  // seconds: a call that is younger is just running
-constexpr MemoryKind kOnDevice[] = {MemoryKind::kDevice, MemoryKind::kPool, MemoryKind::kVirtual,
-                                    MemoryKind::kManaged};
 
 template <typename... Values>
 std::string format(const char* how, Values... values) {
@@ -29,17 +27,11 @@ std::string format(const char* how, Values... values) {
   return text;
 }
 
-std::uint64_t on_device(const std::uint64_t (&bytes)[flight::kMemoryKinds]) {
-  std::uint64_t sum = 0;
-  for (MemoryKind kind : kOnDevice) sum += bytes[static_cast<unsigned>(kind)];
-  return sum;
-}
-
 std::uint64_t most_on_device(const job::RankRecords& records) {
-  std::uint64_t most = on_device(records.peak);
+  std::uint64_t most = job::on_device(records.peak);
   const auto& steps = records.memory_steps;
   for (std::uint64_t n = steps.first(); n < steps.end(); ++n)
-    most = std::max(most, on_device(steps.at(n).peak));
+    most = std::max(most, job::on_device(steps.at(n).peak));
   return most;
 }
 
@@ -97,7 +89,7 @@ RankRow row_of(const JobView& view, const RankView& rank) {
   row.step = records.step;
   row.phase = phase_of(view, call, last_visit_of(records));
   row.steps_per_second = steps_per_second(records, view.now_ns());
-  row.device_bytes = on_device(records.live);
+  row.device_bytes = job::on_device(records.live);
   row.device_peak = std::max(most_on_device(records), row.device_bytes);
   if (call) {
     row.last_call = last_call_text(view, rank, *call);

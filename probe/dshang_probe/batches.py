@@ -1,8 +1,8 @@
 """A short hash of what a batch holds, so that equal batches on several ranks can be told.
 
 Only memory that the host owns is read: tensors on the CPU, a bounded number of bytes of each.  A batch with a tensor
-that is elsewhere or has gaps, or with an unknown object, has no hash: what it differs in may be there.  Containers are read as the interpreter stores them: one that makes its values when it is
-asked for them is not asked.
+that is elsewhere or has gaps, or with an unknown object, has no hash: what it differs in may be there.  Containers are
+read as the interpreter stores them: one that makes its values when it is asked for them is not asked.
 """
 from itertools import islice
 

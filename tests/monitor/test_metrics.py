@@ -11,7 +11,7 @@ import urllib.parse
 import urllib.request
 
 import pytest
-from fakejob import Job, wait_for
+from fakejob import Job, monitors_of, wait_for
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -99,6 +99,22 @@ def test_nothing_else_is_served_and_a_silent_reader_stops_nobody(served):
         with pytest.raises(urllib.error.HTTPError) as refused:
             wait_for(lambda: get(f"http://127.0.0.1:{served.port}{path}"))
         assert refused.value.code == 404
+
+
+def test_a_slow_reader_does_not_keep_the_monitor(served):
+    ranks = served.start(1)
+    with socket.create_connection(("127.0.0.1", served.port)) as slow:
+        slow.send(b"GET /metrics HTTP/1.1\r\n")
+        time.sleep(0.5)                                   # its thread is reading by now
+        assert ranks[0].end() == 0
+        end = time.monotonic() + 60
+        while monitors_of(served.number):
+            assert time.monotonic() < end
+            try:
+                slow.send(b"X")                           # more often than the server's patience for one reading
+            except ConnectionError:
+                pass
+            time.sleep(0.2)
 
 
 @pytest.mark.parametrize("value", ["9464", "localhost:", "localhost:0", "localhost:70000", "localhost:http"])

@@ -14,59 +14,20 @@
 #include <sstream>
 
 #include "catch.h"
-#include "core/job/parse.h"
 #include "detectors/registry.h"
 #include "detectors/run.h"
+#include "tests/unit/snapshot.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using namespace dshang;
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+using snapshot::read;
 
-std::uint64_t newest_time(const job::RankRecords& r) {
-  std::uint64_t newest = r.start_ns;
-  for (std::uint64_t n = r.calls.first(); n < r.calls.end(); ++n) {
-    newest = std::max({newest, r.calls.at(n).enter_ns, r.calls.at(n).return_ns, r.calls.at(n).done_ns});
-  }
-  for (std::uint64_t n = r.visits.first(); n < r.visits.end(); ++n) newest = std::max(newest, r.visits.at(n).time_ns);
-  return std::max(newest, r.ending_ns);
-}
-
-void fill(job::Job& job, const fs::path& snapshot) {
-  job.journal.dir = "DIR";
-  fs::path journal = snapshot;
-  journal.replace_extension(".journal");
-  if (fs::exists(journal)) {
-    std::ifstream in(journal);
-    job.journal = job::read_journal(in);
-  }
-  job.params = job::params_from(job.journal.parameters);
-  job::Parsed parsed = job::parse(read(snapshot), job.names);
-  REQUIRE(parsed.error == "");
-  std::uint64_t newest = 0;
-  for (job::RankRecords& records : parsed.ranks) {
-    auto process = std::make_unique<job::Process>();
-    for (const job::ProcessJournal& seen : job.journal.processes) {
-      if (seen.pid == records.pid) process->journal = seen;
-    }
-    newest = std::max(newest, newest_time(records));
-    if (job.journal.start_ns == 0) job.journal.start_ns = records.start_ns;
-    process->records = std::move(records);
-    job.processes.push_back(std::move(process));
-  }
-  if (job.journal.now_ns == 0) job.journal.now_ns = newest + 1'000'000'000;
-}
-
-std::string report_of(const fs::path& snapshot) {
+std::string report_of(const fs::path& path) {
   job::Job job;
-  fill(job, snapshot);
+  REQUIRE(snapshot::fill(job, path) == "");
   job::FindingHistory history;
   bool has_news = false;
   return job::text_of(history.update(job, detect::analyse(job), &has_news));
