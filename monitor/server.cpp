@@ -1,8 +1,8 @@
 #include "monitor/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -29,13 +29,6 @@ unsigned take_descriptors(msghdr& message, Descriptor (&out)[kDescriptors]) {
   return count;
 }
 
-socklen_t address_of(std::uint32_t uid, std::uint64_t job, sockaddr_un* address) {
-  *address = {};
-  address->sun_family = AF_UNIX;
-  int length = flight::wire_address(address->sun_path + 1, sizeof address->sun_path - 1, uid, job);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
-}
-
 Descriptor make_socket() {
   return Descriptor(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
@@ -56,9 +49,18 @@ bool Server::listen(std::uint32_t uid, std::uint64_t job) {
   Descriptor socket = make_socket();
   if (!socket) return false;
   sockaddr_un address;
-  socklen_t bytes = address_of(uid, job, &address);
+  socklen_t bytes = flight::wire_address(&address, uid, job);
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) != 0) return false;
   if (::listen(socket.get(), SOMAXCONN) != 0) return false;
+  socket_ = std::move(socket);
+  return true;
+}
+
+bool Server::adopt(Descriptor socket) {
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || !listens) return false;
+  if (fcntl(socket.get(), F_SETFL, O_NONBLOCK) != 0) return false;
   socket_ = std::move(socket);
   return true;
 }
@@ -66,7 +68,7 @@ bool Server::listen(std::uint32_t uid, std::uint64_t job) {
 bool somebody_listens(std::uint32_t uid, std::uint64_t job) {
   Descriptor socket = make_socket();
   sockaddr_un address;
-  socklen_t bytes = address_of(uid, job, &address);
+  socklen_t bytes = flight::wire_address(&address, uid, job);
   return !socket || connect(socket.get(), reinterpret_cast<sockaddr*>(&address), bytes) == 0 ||
          (errno != ECONNREFUSED && errno != ENOENT);
 }

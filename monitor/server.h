@@ -39,6 +39,8 @@ class Server {
  public:
   // Takes the job's address.  False with errno set; EADDRINUSE: another monitor has it.
   bool listen(std::uint32_t uid, std::uint64_t job);
+  // The same with a socket that listens there already; false: it does not listen.
+  bool adopt(Descriptor socket);
   int descriptor() const { return socket_.get(); }
   bool listening() const { return static_cast<bool>(socket_); }
   // Gives the address free; whoever is not accepted yet sees the connection reset and looks for another

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "core/rank/say.h"
@@ -25,13 +24,6 @@ constexpr std::uint64_t kStartTakes = 5 * kSecond;  // until a started monitor l
 constexpr std::uint64_t kAnswerTakes = 10 * kSecond;
 constexpr std::uint64_t kSteady = 60 * kSecond;  // a monitor that lived so long did not die of the same thing
 constexpr unsigned kRefusals = 50;               // of monitors in their last seconds
-
-socklen_t address_of(std::uint64_t job, sockaddr_un* address) {
-  *address = {};
-  address->sun_family = AF_UNIX;  // sun_path[0] = 0: abstract
-  int length = flight::wire_address(address->sun_path + 1, sizeof address->sun_path - 1, getuid(), job);
-  return static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(length));
-}
 
 // Anybody in the network namespace can take an abstract address; flight memory goes to one's own user alone.
 bool peer_is_trusted(int fd) {
@@ -98,7 +90,7 @@ void MonitorLink::try_to_connect(const flight::Writer& writer, std::uint64_t now
   int fd = move_up(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd < 0) return apart(now_ns, kLongestWait);
   sockaddr_un address;
-  socklen_t size = address_of(writer.header().job, &address);
+  socklen_t size = flight::wire_address(&address, getuid(), writer.header().job);
   if (connect(fd, reinterpret_cast<sockaddr*>(&address), size) == 0) {
     if (peer_is_trusted(fd)) return greet(writer, fd, now_ns);
     close(fd);
@@ -114,11 +106,6 @@ void MonitorLink::try_to_connect(const flight::Writer& writer, std::uint64_t now
 
 void MonitorLink::nobody_listens(std::uint64_t now_ns) {
   bool starting = started_ns_ && now_ns - started_ns_ < kStartTakes;
-  // Of many ranks that wake at the same moment the first ones start it; the others find it.
-  std::int32_t local_rank = process::awake().identity.local_rank;
-  if (!started_ns_ && wait_ms_ == 0 && local_rank > 0) {
-    return apart(now_ns, kFirstWait * static_cast<std::uint64_t>(local_rank < 8 ? local_rank : 8));
-  }
   if (!starting) {
     const char* program = monitor_program();
     if (!program || starts_ >= kStarts) {
@@ -136,7 +123,7 @@ void MonitorLink::nobody_listens(std::uint64_t now_ns) {
       started_ns_ = 0;
       return apart(now_ns, kLongestWait);
     }
-    wait_ms_ = 0;
+    return apart(now_ns, 0);
   }
   std::uint64_t longer = wait_ms_ ? wait_ms_ * 2 : kFirstWait;
   apart(now_ns, longer < kLongestListenWait ? longer : kLongestListenWait);
@@ -226,7 +213,9 @@ void MonitorLink::taken_away(std::uint64_t now_ns) {
 void MonitorLink::connect_again(std::uint64_t now_ns) {
   bool was_welcome = state_ == State::kWelcomed;
   deaths_ = was_welcome && now_ns - welcomed_ns_ > kSteady ? 1 : deaths_ + 1;
-  if (deaths_ > kDeaths) return give_up("it was lost again and again");
+  if (deaths_ > kDeaths) {
+    return give_up(welcomed_ns_ ? "it was lost again and again" : "it ended at its start again and again");
+  }
   started_ns_ = 0;
   wait_ms_ = 0;
   apart(now_ns, deaths_ == 1 ? kFirstWait : kFirstWait << deaths_);

@@ -2,11 +2,10 @@
 // from here.
 //
 // Connects, starts a monitor where nobody listens, hands the flight memory over, answers requests, and does
-// it all again when the monitor dies.  Several ranks may start a monitor at once: one of them gets the
-// address, the others end.
-// Bounded: waits between tries grow to 5 s; after kStarts starts in vain none is started any more, after
-// kDeaths deaths within a minute each it gives up, both with one line.  Recording goes on without it.
-// Threads: the helper thread; forget() in a forked child.
+// it all again when the monitor dies.  Several ranks may come to start a monitor at once: one of them gets
+// the address, the others find it taken. Bounded: waits between tries grow to 5 s; after kStarts starts in
+// vain none is started any more, after kDeaths deaths within a minute each it gives up, both with one line.
+// Recording goes on without it. Threads: the helper thread; forget() in a forked child.
 #pragma once
 
 #include <atomic>
@@ -28,10 +27,11 @@ class MonitorLink {
   // A process that has just woken: its memory is to be handed over.
   void expect() { due_.store(true, std::memory_order_relaxed); }
 
-  // The memory is not handed over yet and may well be within a second: a monitor makes ready.  Any thread.
+  // The memory is not handed over yet and may well be within a second.  Any thread.
   bool is_due() const { return due_.load(std::memory_order_acquire); }
 
-  // Descriptor to wait for, -1 = not connected.  advance() has seen to it that it is no number of the host's by now.
+  // Descriptor to wait for, -1 = not connected.  advance() has seen to it that it is no number of the host's
+  // by now.
   int descriptor() const { return connection_.number(); }
 
   // It is readable or closed.

@@ -8,13 +8,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/flight/wire.h"
 #include "core/rank/param.h"
 #include "core/rank/say.h"
 #include "interpose/runtime/beside.h"
+#include "interpose/runtime/flight_memory.h"
 #include "interpose/runtime/keeper.h"
 #include "interpose/runtime/libc_base.h"
 
@@ -37,19 +40,43 @@ char start_directory[kLongestPath];
 
 struct Start {
   const char* program;
-  char* const* arguments;
+  std::uint64_t job;
   char* const* environment;
+  bool takes_address;
   int error;
 };
 
-int spawn(Start* start) {
+// Of posix_spawn's argv; static: a keeper that was not waited for any longer may still read them.
+char digits[24];
+
+// -1 with errno set.
+int take_address(std::uint64_t job) {
+  int fd = move_up(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (fd < 0) return -1;
+  sockaddr_un address;
+  socklen_t size = flight::wire_address(&address, getuid(), job);
+  if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) == 0 && listen(fd, SOMAXCONN) == 0) return fd;
+  int error = errno;
+  close(fd);
+  errno = error;
+  return -1;
+}
+
+// `socket`: its standard input, -1 = none.
+int spawn(const Start* start, int socket) {
+  static char name[] = "dshang", verb[] = "monitor", option[] = "--job", taken[] = "--socket-on-stdin";
+  char* const arguments[] = {name, verb, option, digits, socket >= 0 ? taken : nullptr, nullptr};
   posix_spawn_file_actions_t files;
   posix_spawnattr_t attributes;
   sigset_t none, all;
   sigemptyset(&none);
   sigfillset(&all);
   posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  if (socket >= 0) {
+    posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
+  } else {
+    posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  }
   posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   if (!rank::has_stderr()) {
     posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
@@ -61,7 +88,7 @@ int spawn(Start* start) {
   posix_spawnattr_setsigdefault(&attributes, &all);
   posix_spawnattr_setpgroup(&attributes, 0);
   pid_t pid;
-  int error = posix_spawn(&pid, start->program, &files, &attributes, start->arguments, start->environment);
+  int error = posix_spawn(&pid, start->program, &files, &attributes, arguments, start->environment);
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   return error;
@@ -73,7 +100,10 @@ int between(void* argument) {
   Start* start = static_cast<Start*>(argument);
   // Where it is gone the monitor begins where the program is now.
   if (*start_directory && chdir(start_directory) != 0) *start_directory = 0;
-  start->error = spawn(start);
+  int socket = start->takes_address ? take_address(start->job) : -1;
+  // Another rank was faster.  After any other failure the monitor tries, and says what is wrong.
+  if (start->takes_address && socket < 0 && errno == EADDRINUSE) return 0;
+  start->error = spawn(start, socket);
   return 0;
 }
 
@@ -92,13 +122,10 @@ const char* monitor_program() {
 }
 
 int start_monitor(const char* program, std::uint64_t job, char* const* environment) {
-  // Static: a keeper that was not waited for any longer may still read them.
-  static char digits[24], name[] = "dshang", verb[] = "monitor", option[] = "--job";
-  static char* const arguments[] = {name, verb, option, digits, nullptr};
   static Start start;
   snprintf(digits, sizeof digits, "%016llx", static_cast<unsigned long long>(job));
-  start = {program, arguments, environment, 0};
-  if (keeper::is_needed()) {
+  start = {program, job, environment, !keeper::is_needed(), 0};
+  if (!start.takes_address) {
     int error = keeper::run(between, &start);
     return error ? error : start.error;
   }

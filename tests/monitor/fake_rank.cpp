@@ -13,8 +13,8 @@
 //   reconnect          closes the connection and registers again
 //
 // It answers "ok" to each, and says "welcome TEXT", "refused TEXT" or "no monitor" when it has registered,
-// "stacks N" when the monitor asks for them, "fail N TEXT" when it orders a failure, "closed" when the monitor
-// closes the connection.
+// "stacks N" when the monitor asks for them, "fail N TEXT" when it orders a failure, "closed" when the
+// monitor closes the connection.
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -81,11 +81,8 @@ class FakeRank {
   bool connect() {
     for (int attempt = 0; attempt < 100; ++attempt) {
       socket_ = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-      sockaddr_un address{};
-      address.sun_family = AF_UNIX;
-      int n = flight::wire_address(address.sun_path + 1, sizeof address.sun_path - 1, getuid(), options_.job);
-      socklen_t bytes =
-          static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + static_cast<std::size_t>(n));
+      sockaddr_un address;
+      socklen_t bytes = flight::wire_address(&address, getuid(), options_.job);
       if (::connect(socket_, reinterpret_cast<sockaddr*>(&address), bytes) == 0) return greet();
       close(socket_);
       usleep(20000);

@@ -74,13 +74,16 @@ def main():
          group=os.getpgid(0), blocked=sorted(int(s) for s in signal.pthread_sigmask(signal.SIG_BLOCK, [])))
     if behaviour == "deaf":
         return
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        listener.bind("\0dshang-%d-%s" % (os.getuid(), sys.argv[3]))
-    except OSError:
-        note("lost")
-        return
-    listener.listen(64)
+    if "--socket-on-stdin" in sys.argv:
+        listener = socket.socket(fileno=0)
+    else:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            listener.bind("\0dshang-%d-%s" % (os.getuid(), sys.argv[3]))
+        except OSError:
+            note("lost")
+            return
+        listener.listen(64)
     ranks, refused, had_any, since = [], 0, False, time.monotonic()
     while ranks or not had_any and time.monotonic() - since < 10:
         waiting = [listener] + [r.pidfd for r in ranks if r.pidfd is not None] + [r.connection for r in ranks if r.connection]

@@ -1,6 +1,7 @@
 """How a rank ends is written down, and is exactly what it would be without dshang."""
 import json
 import signal
+import subprocess
 import time
 
 import pytest
@@ -66,6 +67,56 @@ def test_a_rank_that_is_shorter_than_its_monitors_start_is_handed_over(bench, st
     assert bench.image().call_head == 1
 
 
+@pytest.mark.parametrize("number", [9, 2])
+def test_nothing_is_lost_with_a_rank_that_is_killed_before_its_monitor_runs(bench, number):
+    bench.run("""
+        c = communicator()
+        time.sleep(0.1)
+        all_reduce(c, stream())
+        import signal
+        if %(number)d != 9: signal.signal(%(number)d, signal.SIG_DFL)
+        os.kill(os.getpid(), %(number)d)
+    """ % {"number": number}, status=-number, watched=False, DSHANG_MONITOR=slow_monitor(bench, 1, bench.monitor))
+    bench.wait(lambda: bench.events("gone", pid=bench.pid))
+    assert bench.image().call_head == 1
+
+
+def test_ranks_that_wake_together_start_one_monitor(bench):
+    monitor = slow_monitor(bench, 0.3, bench.monitor)
+    ranks = [bench.start("import sys; communicator(); sys.stdin.read()", stdin=subprocess.PIPE, DSHANG_MONITOR=monitor,
+                         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="6") for rank in range(6)]
+    bench.wait(lambda: len(bench.events("hello")) == 6)
+    for rank in ranks:
+        rank.stdin.close()
+    for rank in ranks:
+        assert rank.wait(60) == 0
+    assert len(bench.events("started")) == 1 and len(bench.events("hello")) == 6
+
+
+def test_no_child_keeps_the_address_of_a_monitor_that_is_gone(bench):
+    out, _ = bench.run("""
+        def child():
+            pid = os.fork()
+            if not pid:
+                time.sleep(10)
+                os._exit(0)
+            return pid
+
+        communicator()
+        children = []
+        for _ in range(10):      # while the monitor is being started
+            children.append(child())
+        for n in 1, 2:
+            wait_for_monitor(n)
+            if n == 1: os.kill(monitors()[0], 9)
+        for pid in children:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+        print("fine")
+    """)
+    assert out == "fine\n" and len(bench.events("started")) == 2
+
+
 @pytest.mark.parametrize("end, status, noted", [
     ("os.kill(os.getpid(), 2)", -2, ("signal", 2)), ("os.kill(os.getpid(), 15)", -15, ("signal", 15)),
     ("os._exit(4)", 4, ("exit", 4))])
@@ -84,8 +135,9 @@ def test_so_is_one_that_is_ended_or_leaves_without_exit_handlers(bench, end, sta
 def test_short_ranks_are_judged(bench):
     if not (bench.build / "dshang").exists():
         pytest.fail("there is no dshang program in %s" % bench.build)
-    ranks = [bench.start("all_reduce(communicator(), stream())", RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="3",
-                         DSHANG_MONITOR=slow_monitor(bench, 0.4, bench.build / "dshang")) for rank in range(3)]
+    monitor = slow_monitor(bench, 0.4, bench.build / "dshang")
+    ranks = [bench.start("all_reduce(communicator(), stream())", DSHANG_MONITOR=monitor,
+                         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE="3") for rank in range(3)]
     for rank in ranks:
         _, err = rank.communicate(timeout=60)
         assert rank.returncode == 0 and "no monitor" not in err, err
@@ -114,7 +166,13 @@ def test_an_end_that_has_nothing_to_wait_for_is_not_delayed(bench, why, program,
 
 
 def test_the_wait_for_a_monitor_that_never_listens_is_bounded(bench):
-    assert 0.5 < seconds_to_end(bench, "communicator()", FAKE_MONITOR="deaf") < 3
+    assert seconds_to_end(bench, "communicator()", FAKE_MONITOR="deaf") < 3
+
+
+def test_a_monitor_that_ends_at_its_start_is_given_up(bench):
+    _, err = bench.run("communicator(); time.sleep(4)", FAKE_MONITOR="deaf")
+    assert "no monitor: it ended at its start again and again" in err
+    assert 2 <= len(bench.events("started")) <= 12
 
 
 def test_a_forked_child_does_not_wait(bench):
