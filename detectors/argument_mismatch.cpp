@@ -103,9 +103,11 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const bool only_count =
       differs.count && !differs.op && !differs.dtype && !differs.reduce_op && !differs.root;
   std::string values;
-  for (const job::Side& side : d.sides) {
-    values += (values.empty() ? "" : "; ") + job::ranks_text(side.ranks) + " " + call_text(side);
+  const ToldSides sides = told_sides(d);
+  for (const job::Side* side : sides.told) {
+    values += (values.empty() ? "" : "; ") + job::ranks_text(side->ranks) + " " + call_text(*side);
   }
+  if (!sides.others.empty()) values += "; " + sides.others;
   const std::string what = text_of(differs);
   e.summary = "the " + what + " of " + call_at(d) + (what.find(',') == what.npos ? " differs" : " differ") +
               step_text(d) + ": " + values;

@@ -168,6 +168,29 @@ std::string went_on(const JobView& view, const Divergence& d) {
   return text;
 }
 
+ToldSides told_sides(const Divergence& d) {
+  constexpr std::size_t kFew = 4, kOfMany = 3;
+  ToldSides sides;
+  for (const job::Side& side : d.sides) sides.told.push_back(&side);
+  if (d.sides.size() <= kFew) return sides;
+  auto is_suspected = [&](const job::Side* side) {
+    return std::any_of(side->ranks.begin(), side->ranks.end(), [&](Rank rank) {
+      return std::find(d.suspects.begin(), d.suspects.end(), rank) != d.suspects.end();
+    });
+  };
+  std::stable_sort(sides.told.begin(), sides.told.end(), [&](const job::Side* a, const job::Side* b) {
+    bool first = is_suspected(a), second = is_suspected(b);
+    return first != second ? first : a->ranks.size() > b->ranks.size();
+  });
+  std::vector<Rank> others;
+  for (std::size_t i = kOfMany; i < sides.told.size(); ++i)
+    others.insert(others.end(), sides.told[i]->ranks.begin(), sides.told[i]->ranks.end());
+  std::sort(others.begin(), others.end());
+  sides.others = std::to_string(sides.told.size() - kOfMany) + " other ways on " + job::ranks_text(others);
+  sides.told.resize(kOfMany);
+  return sides;
+}
+
 std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
   std::vector<std::string> lines;
   const bool arguments = d.visible.kind == job::Visible::Kind::kArguments;
@@ -178,7 +201,9 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
     first += "; " + job::ranks_text(d.missing) + (d.missing.size() == 1 ? " has" : " have") +
              " not made it (last call " + std::to_string(d.visible.call - 1) + ")";
   if (!arguments || !d.missing.empty()) lines.push_back(first);
-  for (const job::Side& side : d.sides) lines.push_back(side_text(side));
+  const ToldSides sides = told_sides(d);
+  for (const job::Side* side : sides.told) lines.push_back(side_text(*side));
+  if (!sides.others.empty()) lines.push_back(sides.others);
   if (std::string text = went_on(view, d); !text.empty()) lines.push_back(text);
   if (d.by_own_history) {
     lines.push_back("no side is in the majority: " + job::ranks_text(d.suspects) +

@@ -10,7 +10,13 @@ namespace dshang::detect {
 
 std::string call_text(const job::Side& side);  // "all_gather of 4000 f32"
 std::string call_at(const Divergence& d);      // "call 118 of world"
-std::string waiting_at(const Divergence& d);   // "all wait in call 118 of world", or only those that do
+// The sides that are told, the others are counted: all of a few; of many the suspects' and the largest.
+struct ToldSides {
+  std::vector<const job::Side*> told;
+  std::string others;  // "9 other ways on ranks 3-11", "" where all are told
+};
+ToldSides told_sides(const Divergence& d);
+std::string waiting_at(const Divergence& d);  // "all wait in call 118 of world", or only those that do
 std::string modules_text(const JobView& view,
                          const job::Tokens& tokens);  // outermost names: "layers.3, layers.4"
 std::string place_text(const JobView& view, const job::Token& token);  // "train.py:12 forward", "" unknown

@@ -51,8 +51,7 @@ struct Hello {
   std::uint64_t job;
   std::uint64_t flight_bytes;
   std::uint32_t provisional;
-  std::uint32_t
-      descriptors;  // bit 0 flight memory, bit 1 pidfd, bit 2 stderr: which of them follow, in this order
+  std::uint32_t descriptors;  // which follow, in this order: bit 0 flight memory, bit 1 pidfd, bit 2 stderr
 };
 
 // Fills in the address; returns its size in bytes.
