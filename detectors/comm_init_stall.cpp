@@ -3,8 +3,9 @@
 //
 // Who is missing follows from the size (a communicator of all ranks), from the parent of a split, or from a
 // member whose own creation failed.  Of other communicators the members that have not come are not recorded:
-// they are known only where an earlier communicator had the same members at the same positions.  Nothing
-// rests on the absence of ranks that were not heard from.
+// they are known only where an earlier communicator had those who have come, two at least, at the same
+// positions: of two groups of a mesh, one rank is in both.  Nothing rests on the absence of ranks that were
+// not heard from.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -96,6 +97,31 @@ std::vector<Creation> unfinished(const JobView& view) {
   return found;
 }
 
+std::vector<std::size_t> processes_of(const job::CommView& comm) {
+  std::vector<std::size_t> processes;
+  for (const job::Member& member : comm.members) processes.push_back(member.process);
+  return processes;
+}
+
+// The members of the earlier communicators of this size that had those who have come at their positions;
+// absent where there is none, or they are not the same.
+std::optional<std::vector<std::size_t>> members_as_before(const JobView& view, const Creation& creation) {
+  if (creation.inside.size() < 2) return std::nullopt;
+  std::optional<std::vector<std::size_t>> members;
+  for (const job::CommView& comm : view.comms) {
+    if (comm.size != creation.any().size || !comm.complete() || comm.id == creation.any().id) continue;
+    bool fits = std::all_of(creation.inside.begin(), creation.inside.end(), [&](const Creator& one) {
+      const job::Member* member = comm.member_of(one.rank);
+      return member && member->position == one.comm->rank;
+    });
+    if (!fits) continue;
+    std::vector<std::size_t> processes = processes_of(comm);
+    if (members && *members != processes) return std::nullopt;
+    members = std::move(processes);
+  }
+  return members;
+}
+
 // Ranks that have to take part and have not called, as indices; absent where it is not known who they are or
 // one of them was not heard from.
 std::optional<std::vector<std::size_t>> not_there(const JobView& view, const Creation& creation) {
@@ -103,21 +129,14 @@ std::optional<std::vector<std::size_t>> not_there(const JobView& view, const Cre
   if (creation.is_split()) {
     const job::CommView* parent = view.by_id(creation.any().parent);
     if (!parent || !parent->complete()) return std::nullopt;
-    for (const job::Member& member : parent->members) members.push_back(member.process);
+    members = processes_of(*parent);
   } else if (creation.any().origin == CommOrigin::kInit && creation.any().size == view.world_size) {
     if (static_cast<std::int32_t>(view.ranks.size()) != view.world_size) return std::nullopt;
     for (std::size_t r = 0; r < view.ranks.size(); ++r) members.push_back(r);
   } else {
-    auto same_members = [&](const job::CommView& comm) {
-      return comm.size == creation.any().size && comm.complete() && comm.id != creation.any().id &&
-             std::all_of(creation.inside.begin(), creation.inside.end(), [&](const Creator& one) {
-               const job::Member* member = comm.member_of(one.rank);
-               return member && member->position == one.comm->rank;
-             });
-    };
-    auto like = std::find_if(view.comms.begin(), view.comms.end(), same_members);
-    if (like == view.comms.end()) return std::nullopt;
-    for (const job::Member& member : like->members) members.push_back(member.process);
+    std::optional<std::vector<std::size_t>> before = members_as_before(view, creation);
+    if (!before) return std::nullopt;
+    members = std::move(*before);
   }
   std::vector<std::size_t> missing;
   for (std::size_t rank : members) {
