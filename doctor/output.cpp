@@ -3,6 +3,8 @@
 #include <cctype>
 #include <sstream>
 
+#include "core/job/printable.h"
+
 namespace dshang::doctor {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr std::size_t kWidth = 110;
 // `text` after `label`, broken into lines between words; those after the first stand below its beginning.
 void put(const std::string& label, const std::string& text, std::string* out) {
   std::string line = label;
-  std::istringstream words(text);
+  std::istringstream words(job::printable(text));
   bool first = true;
   for (std::string word; words >> word;) {
     if (!first && line.size() + 1 + word.size() > kWidth) {

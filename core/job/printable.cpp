@@ -1,5 +1,6 @@
 #include "core/job/printable.h"
 
+#include <algorithm>
 #include <cstddef>
 
 namespace dshang::job {
@@ -41,6 +42,13 @@ std::string printable(std::string_view text) {
     }
     text.remove_prefix(length ? length : 1);
   }
+  return out;
+}
+
+std::string printable_line(std::string_view text) {
+  std::string out = printable(text);
+  std::replace_if(
+      out.begin(), out.end(), [](char c) { return c == '\t' || c == '\n'; }, ' ');
   return out;
 }
 

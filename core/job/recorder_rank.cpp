@@ -115,11 +115,11 @@ void Converter::add_groups() {
     comm.rank = at == group.ranks.end() ? -1 : static_cast<std::int32_t>(at - group.ranks.begin());
     comm.size = static_cast<std::int32_t>(group.ranks.size());
     bool whole = group.description == "default_pg" || group.name.empty();
-    std::string name = printable(group.name);
+    std::string name = printable_line(group.name);
     bool named = !group.description.empty() && group.description != "undefined";
     if (!whole) {
-      comm.label =
-          names_.name(named ? printable(group.description) + " (" + name + ")" : "process group " + name);
+      comm.label = names_.name(named ? printable_line(group.description) + " (" + name + ")"
+                                     : "process group " + name);
     }
     comms_.emplace(group.name, static_cast<std::uint32_t>(records_.comms.size()));
     records_.comms.push_back(comm);
@@ -198,7 +198,7 @@ std::uint32_t Converter::thread_of(std::uint32_t text) {
 NameId Converter::name_of(const RecorderValue& value) {
   if (value.kind != Kind::kText) return 0;
   NameId& id = name_of_text_[value.index];
-  if (id == kNone) id = names_.name(printable(tree_.text_of(value)));
+  if (id == kNone) id = names_.name(printable_line(tree_.text_of(value)));
   return id;
 }
 

@@ -222,6 +222,12 @@ def test_the_text_names_cause_and_fix_most_important_first(config):
     assert lines[-1] == "1 thing is wrong; 1 remark"
 
 
+def test_what_a_config_says_cannot_steer_a_terminal(config):
+    config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "bell\x07\x1b[2J\x9b31m": 1}))
+    said = doctor(config, "--facts", "-", text="{}").stdout
+    assert "bell" in said and not [c for c in said if c != "\n" and (ord(c) < 32 or 0x7f <= ord(c) < 0xa0)]
+
+
 def test_a_healthy_config_is_told_so(config):
     told = doctor(config, "--facts", "-", text="{}")
     assert told.returncode == 0 and told.stdout.splitlines()[-1] == "nothing wrong found"

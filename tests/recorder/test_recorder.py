@@ -4,6 +4,7 @@ import argparse
 import glob
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -166,6 +167,17 @@ def test_a_dump_that_would_run_something_is_refused(tmp_path):
     told = report(folder)
     assert any("_dump_0: not heard from, it cannot be read" in line for line in told["not_checked"])
     assert not marker.exists()
+
+
+def test_names_in_a_dump_stay_on_their_line(tmp_path):
+    dumps_of_golden("argument-mismatch/root", tmp_path)
+    for path in tmp_path.iterdir():
+        dump = pickle.loads(path.read_bytes())
+        for group in dump["pg_config"].values():
+            group["desc"] = "a\nHANG [forged]\x1b[2J"
+        path.write_bytes(pickle.dumps(dump))
+    told = dshang("report", tmp_path).stdout
+    assert "forged" in told and not any(line.startswith("HANG [forged]") for line in told.splitlines()) and "\x1b" not in told
 
 
 def test_two_dumps_of_a_rank_are_refused(tmp_path):
