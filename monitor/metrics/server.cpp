@@ -25,6 +25,7 @@ DSHANG_PARAM(string, METRICS, "", "host:port",
 constexpr std::uint64_t kEvery = 1 * kSecond;
 constexpr int kPatienceSeconds = 5;  // for a reader that says nothing
 constexpr std::size_t kLongestRequest = 4096;
+constexpr std::size_t kReaders = 4;  // at once; a request that drips in keeps one of them
 
 struct Place {
   std::string host;
@@ -69,7 +70,7 @@ struct MetricsServer::Listening {
   std::thread thread;
 
   Listening() {
-    server.new_task_queue = [] { return new httplib::ThreadPool(1); };
+    server.new_task_queue = [] { return new httplib::ThreadPool(kReaders); };
     server.set_read_timeout(kPatienceSeconds);
     server.set_write_timeout(kPatienceSeconds);
     server.set_keep_alive_max_count(1);

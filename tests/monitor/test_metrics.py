@@ -1,4 +1,5 @@
 """DSHANG_METRICS: what the monitor tells Prometheus, as its own parser and, in the long part, as itself reads it."""
+import contextlib
 import json
 import os
 import pathlib
@@ -87,12 +88,17 @@ def test_a_dead_rank_is_a_finding(served):
     assert seen["dshang_verdict", (("dshang_verdict", "hang"),)] == 1
 
 
-def test_nothing_else_is_served_and_a_silent_reader_stops_nobody(served):
+def test_nothing_else_is_served_and_silent_readers_stop_nobody(served):
     ranks = served.start(2)
-    with socket.create_connection(("127.0.0.1", served.port)) as silent:
-        silent.send(b"GET ")
+    wait_for(lambda: samples(served.port))
+    with contextlib.ExitStack() as silent:
+        for _ in range(3):
+            silent.enter_context(socket.create_connection(("127.0.0.1", served.port))).send(b"GET ")
         for rank in ranks:
             rank.do("step 1")
+        begin = time.monotonic()
+        assert samples(served.port)
+        assert time.monotonic() - begin < 4           # less than the patience with one of them
         ranks[1].kill()
         wait_for(lambda: "rank 1" in served.said())
     for path in ("/", "/metrics/../etc/passwd", "/etc/passwd"):

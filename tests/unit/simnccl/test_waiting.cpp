@@ -191,10 +191,10 @@ TEST_CASE("two communicators on two streams do not wait for each other", "[waiti
   CHECK(all_well(run_ranks(2, [](Rank& r) {
     const Comm comms[] = {r.comm(0), r.comm(1)};
     const Stream streams[] = {Rank::stream(), Rank::stream()};
-    const Buffer buffer(64);
+    const Buffer buffers[] = {Buffer(64), Buffer(64)};
     for (int i = 0; i < 2; ++i) {
       const int which = r.rank == 0 ? i : 1 - i;
-      SUCCESS(ncclAllReduce(buffer, buffer, 4, kFloat32, kSum, comms[which], streams[which]));
+      SUCCESS(ncclAllReduce(buffers[which], buffers[which], 4, kFloat32, kSum, comms[which], streams[which]));
     }
     EXPECT(Rank::done(streams[0]) && Rank::done(streams[1]));
   })));
