@@ -2,9 +2,11 @@
 //
 // A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no
 // finding.  A program may also catch the exception and go on (a search for the largest batch): then the
-// finding is over, unless the ranks parted behind it.  What the memory was used for, and what would make it
-// fit, is in alloc_story.h.
+// finding is over, unless the ranks parted behind it.  Ranks that failed alike, in the same place of the same
+// step, are one finding, told with the numbers of the first.  What the memory was used for, and what would
+// make it fit, is in alloc_story.h.
 #include <algorithm>
+#include <tuple>
 
 #include "detectors/alloc_story.h"
 #include "detectors/memory_use.h"
@@ -14,20 +16,8 @@
 namespace dshang::detect {
 namespace {
 
-constexpr double kRetrySeconds = 1;                  // time an allocator may take to try again
 constexpr std::uint64_t kBehindNs = 60'000'000'000;  // what parts later has another cause
-constexpr std::int32_t kOutOfMemory = 2;             // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
 constexpr std::size_t kMostOthers = 4;               // ranks told of one by one
-
-const job::AllocFailure* last_failure(const JobView& view, const job::RankView& rank) {
-  const auto& failures = rank.records().alloc_failures;
-  for (std::uint64_t n = failures.end(); n-- > failures.first();) {
-    const job::AllocFailure& failure = failures.at(n);
-    bool settled = view.ago(failure.time_ns) >= kRetrySeconds || !rank.alive();
-    if (failure.result == kOutOfMemory && !failure.retried && settled) return &failure;
-  }
-  return nullptr;
-}
 
 // The ranks parted soon after the failure, and the rank is one of them.
 bool parted_behind(const Work& work, const job::RankView& rank, std::uint64_t failed_ns) {
@@ -75,13 +65,25 @@ std::string where(const JobView& view, const job::AllocFailure& failure) {
   return text;
 }
 
-// What they hold, and where they are while this rank is out of memory.
-void add_others(const JobView& view, const job::RankView& rank, bool is_over, Finding& f) {
+struct Failed {
+  const job::RankView& rank;
+  const job::AllocFailure& failure;
+  std::uint64_t went_on_ns;  // 0 = not, or not without consequences
+};
+
+bool is_alike(const Failed& a, const Failed& b) {
+  return std::tie(a.failure.size, a.failure.step, a.failure.phase, a.failure.module) ==
+             std::tie(b.failure.size, b.failure.step, b.failure.phase, b.failure.module) &&
+         (a.went_on_ns == 0) == (b.went_on_ns == 0);
+}
+
+// What they hold, and where they are while these are out of memory.
+void add_others(const JobView& view, bool is_over, Finding& f) {
   std::string held, places;
   std::size_t told = 0, left_out = 0;
   for (std::size_t r = 0; r < view.ranks.size(); ++r) {
     const job::RankView& other = view.ranks[r];
-    if (other.rank == rank.rank) continue;
+    if (std::count(f.suspects.begin(), f.suspects.end(), other.rank)) continue;
     if (told++ >= kMostOthers) {
       ++left_out;
       continue;
@@ -97,35 +99,44 @@ void add_others(const JobView& view, const job::RankView& rank, bool is_over, Fi
   if (!places.empty() && !is_over) f.evidence.push_back("meanwhile: " + places + more);
 }
 
-Finding make_finding(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure,
-                     bool is_over) {
+Finding make_finding(const JobView& view, const std::vector<Failed>& alike) {
+  const auto& [rank, failure, went_on_ns] = alike.front();
   Finding f;
   f.type = "alloc-failed";
   f.severity = Severity::kError;
   f.certainty = f.class_certainty = Certainty::kProven;
-  f.suspects = {rank.rank};
+  for (const Failed& one : alike) f.suspects.push_back(one.rank.rank);
   f.at = view.seconds(failure.time_ns);
   if (failure.step != job::kNoStep) f.step = failure.step;
   AllocStory story = story_of(view, rank, failure);
-  f.summary = "rank " + std::to_string(rank.rank) + " could not allocate " + bytes_text(failure.size) +
+  f.summary = job::ranks_text(f.suspects) + " could not allocate " + bytes_text(failure.size) +
               " of device memory (" + bytes_text(failure.free) + " free of " + bytes_text(failure.total) +
               ")" + where(view, failure) + story.summary;
   f.evidence = std::move(story.evidence);
-  add_others(view, rank, is_over, f);
+  add_others(view, went_on_ns != 0, f);
   f.fix = std::move(story.fix);
+  if (went_on_ns == 0) return f;
+  std::uint64_t over_ns = 0;
+  for (const Failed& one : alike) over_ns = std::max(over_ns, one.went_on_ns);
+  f.resolved = view.seconds(over_ns);
   return f;
 }
 
 void run(Work& work) {
+  std::vector<std::vector<Failed>> groups;
   for (const job::RankView& rank : work.view.ranks) {
-    if (const job::AllocFailure* failure = last_failure(work.view, rank)) {
-      std::uint64_t went_on_ns = went_on_at(rank, failure->time_ns);
-      bool is_over = went_on_ns != 0 && !parted_behind(work, rank, failure->time_ns);
-      Finding f = make_finding(work.view, rank, *failure, is_over);
-      if (is_over) f.resolved = work.view.seconds(went_on_ns);
-      work.findings.push_back(std::move(f));
-    }
+    const job::AllocFailure* failure = last_alloc_failure(work.view, rank);
+    if (!failure) continue;
+    std::uint64_t went_on_ns = went_on_at(rank, failure->time_ns);
+    if (parted_behind(work, rank, failure->time_ns)) went_on_ns = 0;
+    Failed failed{rank, *failure, went_on_ns};
+    auto alike = std::find_if(groups.begin(), groups.end(), [&](const std::vector<Failed>& group) {
+      return is_alike(group.front(), failed);
+    });
+    if (alike == groups.end()) alike = groups.insert(groups.end(), std::vector<Failed>());
+    alike->push_back(failed);
   }
+  for (const std::vector<Failed>& alike : groups) work.findings.push_back(make_finding(work.view, alike));
 }
 
 }  // namespace

@@ -216,9 +216,16 @@ bool tell_one_card(const Case& c, AllocStory& story) {
   std::size_t others = 0;
   for (const RankView& rank : c.view.ranks) {
     if (&rank == &c.rank) continue;
+    const AllocFailure* failure = last_alloc_failure(c.view, rank);
     std::vector<const MemoryStep*> steps = memory_steps(rank, 8);
-    if (steps.empty()) return false;  // nothing is known of it
+    if (steps.empty() && !failure) return false;  // nothing is known of it
     ++others;
+    if (failure) {
+      Case theirs = case_of(c.view, rank, *failure);
+      most = std::max(most, theirs.in_use() + failure->size);
+      most_batch = std::max(most_batch, elements(failure->batch));
+      most_other = std::max(most_other, theirs.other.value_or(0));
+    }
     for (const MemoryStep* step : steps) {
       most = std::max(most, used_peak(*step));
       most_batch = std::max(most_batch, elements(step->batch));

@@ -20,7 +20,9 @@ std::uint64_t sum(const std::uint64_t (&kinds)[flight::kMemoryKinds]) {
   return bytes;
 }
 
-constexpr double kUnusual = 1.3;  // a batch that much larger than the usual one is worth a word
+constexpr double kRetrySeconds = 1;       // time an allocator may take to try again
+constexpr std::int32_t kOutOfMemory = 2;  // cudaErrorMemoryAllocation and CUDA_ERROR_OUT_OF_MEMORY
+constexpr double kUnusual = 1.3;          // a batch that much larger than the usual one is worth a word
 
 }  // namespace
 
@@ -67,6 +69,16 @@ std::vector<const MemoryStep*> memory_steps(const job::RankView& rank, std::size
   }
   std::reverse(steps.begin(), steps.end());
   return steps;
+}
+
+const job::AllocFailure* last_alloc_failure(const JobView& view, const job::RankView& rank) {
+  const auto& failures = rank.records().alloc_failures;
+  for (std::uint64_t n = failures.end(); n-- > failures.first();) {
+    const job::AllocFailure& failure = failures.at(n);
+    bool settled = view.ago(failure.time_ns) >= kRetrySeconds || !rank.alive();
+    if (failure.result == kOutOfMemory && !failure.retried && settled) return &failure;
+  }
+  return nullptr;
 }
 
 std::uint64_t elements(const std::uint32_t (&batch)[flight::kBatchSizes]) {
@@ -136,7 +148,8 @@ std::vector<std::string> evidence_of_peak(const JobView& view, const job::RankVi
   if (known(step.device_free)) parts += "; free at its end " + bytes_text(step.device_free);
   lines.push_back("step " + std::to_string(step.step) + ": " + parts);
   std::string cause = phases_text(view, step);
-  if (cause.empty() && step.peak_phase) cause = "device memory grew last in " + view.names().text(step.peak_phase);
+  if (cause.empty() && step.peak_phase)
+    cause = "device memory grew last in " + view.names().text(step.peak_phase);
   auto add = [&](const std::string& text) {
     if (!text.empty()) cause += (cause.empty() ? "" : "; ") + text;
   };

@@ -33,14 +33,19 @@ std::uint64_t device_total(const JobView& view, const job::RankView& rank);
 // Training steps with a whole record, oldest first, at most the newest `most` of them.
 std::vector<const job::MemoryStep*> memory_steps(const job::RankView& rank, std::size_t most = SIZE_MAX);
 
+// The newest request for device memory that failed and was not satisfied by trying again, as far as that is
+// settled; null = none.
+const job::AllocFailure* last_alloc_failure(const JobView& view, const job::RankView& rank);
+
 std::uint64_t elements(const std::uint32_t (&batch)[flight::kBatchSizes]);  // 0 = no batch is known
 std::string batch_text(const std::uint32_t (&batch)[flight::kBatchSizes]);  // "4 x 8192"
 
 // The batch of middle size of these steps; null = none is known.
 const job::MemoryStep* usual_batch(const std::vector<const job::MemoryStep*>& steps);
 
-// What torch had allocated by phase, the most first: at its peak where that moved torch's own, else at the phase's end.
-// "by phase, at most or at its end: backward 61 GiB, forward 55 GiB"; "" where the probe read nothing.
+// What torch had allocated by phase, the most first: at its peak where that moved torch's own, else at the
+// phase's end. "by phase, at most or at its end: backward 61 GiB, forward 55 GiB"; "" where the probe read
+// nothing.
 std::string phases_text(const JobView& view, const job::MemoryStep& step);
 
 // "batch 4 x 8192, usually 4 x 2048", "" unknown

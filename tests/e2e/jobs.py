@@ -56,7 +56,8 @@ class Job:
         self.log_path = os.path.join(self.folder, "log")
         env = {key: value for key, value in os.environ.items() if not key.startswith(("DSHANG_", "SIMGPU_", "LD_PRELOAD"))}
         env["PATH"] = os.path.dirname(sys.executable) + os.pathsep + env["PATH"]
-        env.update(DSHANG_DIR=self.directory, PYTHONPATH=EXAMPLES, **settings)
+        env.update(DSHANG_DIR=self.directory, **settings)
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, [settings.get("PYTHONPATH"), EXAMPLES]))
         if not with_dshang:
             env["DSHANG_DISABLE"] = "1"
         command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--gpu", gpu, "--", *command]
