@@ -15,8 +15,6 @@ namespace {
 
 using job::RankView;
 
-// -------------------------------------------------------------------------------------
-
 bool ends_with(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
@@ -31,16 +29,6 @@ bool is_rendezvous(const JobView& view, const job::Site& site) {
            (function == "init_process_group" || function == "_store_based_barrier" ||
             function == "_new_process_group_helper");
   });
-}
-
-const job::Site* newest_stack(const JobView& view, const RankView& rank) {
-  const auto& stacks = rank.records().stacks;
-  for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
-    const job::Stack& stack = stacks.at(n);
-    if (stack.tid == static_cast<std::uint32_t>(rank.records().pid) && stack.site)
-      return &view.names().site(stack.site);
-  }
-  return nullptr;
 }
 
 void run(Work& work) {
@@ -58,10 +46,11 @@ void run(Work& work) {
   std::string at;
   for (const RankView& rank : view.ranks) {
     work.wants_stacks.push_back(rank.index);
-    const job::Site* stack = newest_stack(view, rank);
-    bool waits = stack && is_rendezvous(view, *stack);
+    const job::Stack* stack = newest_stack(rank);
+    const job::Site* site = stack ? &view.names().site(stack->site) : nullptr;
+    bool waits = site && is_rendezvous(view, *site);
     (waits ? waiting : others).push_back(&rank);
-    if (waits && at.empty() && stack->user_place) at = view.names().place_text(stack->user_place);
+    if (waits && at.empty() && site->user_place) at = view.names().place_text(site->user_place);
   }
   if (waiting.empty() || waited < view.stall_after()) return;
   Finding f;

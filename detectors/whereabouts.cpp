@@ -20,6 +20,30 @@ const job::Call* oldest_outstanding(const RankView& rank) {
   return nullptr;
 }
 
+const job::Stack* newest_stack(const RankView& rank) {
+  const auto& stacks = rank.records().stacks;
+  for (std::uint64_t n = stacks.end(); n-- > stacks.first();) {
+    const job::Stack& stack = stacks.at(n);
+    if (stack.tid == static_cast<std::uint32_t>(rank.records().pid) && stack.site) return &stack;
+  }
+  return nullptr;
+}
+
+std::optional<std::string> torch_function(const JobView& view, const RankView& rank, std::uint64_t since_ns) {
+  const job::Stack* stack = newest_stack(rank);
+  if (!stack || stack->time_ns < since_ns) return std::nullopt;
+  const job::Site& site = view.names().site(stack->site);
+  if (site.frames.empty()) return std::nullopt;
+  // Below torch's own there may be frames of what it calls, e.g. of a dispatch mode, never one of the user's.
+  const job::FrameName& user = view.names().place_frame(site.user_place);
+  for (const job::FrameName& frame : site.frames) {
+    if (site.user_place && frame.line == user.line && frame.function == user.function) break;
+    if (view.names().text(frame.file).find("torch/distributed/") != std::string::npos)
+      return view.names().text(frame.function);
+  }
+  return "";
+}
+
 std::string waits_in_text(const JobView& view, std::size_t r, const job::Call& call) {
   const RankView& rank = view.ranks[r];
   const auto& comms = rank.records().comms;
