@@ -141,7 +141,14 @@ void publish_phase(const Context& c) {
   if (c.leads) process_phase.store(c.phases.top(), std::memory_order_relaxed);
 }
 
+// Of a model that is called outside every phase (the bare module of a ZeRO-3 engine, to evaluate it) the last
+// visit is left by nobody; a step or a phase that begins shows that it is over.
+void leave_last_visit(Context& c) {
+  if (!c.phases.depth) c.visiting = false;
+}
+
 void announce_step(const flight::Writer& writer, Context& c, std::int64_t step, std::uint32_t site) {
+  leave_last_visit(c);
   process_micro.store(0, std::memory_order_relaxed);
   writer.header().step.store(step, std::memory_order_relaxed);
   auto visit = open_visit(writer, c, flight::VisitKind::kStep, site);
@@ -169,6 +176,7 @@ void begin_micro_step(const flight::Writer& writer, std::uint32_t micro) {
 
 void push_phase(const flight::Writer& writer, std::uint32_t phase, std::uint32_t site) {
   Context& c = here(writer);
+  leave_last_visit(c);
   c.phases.push(phase);
   publish_phase(c);
   auto visit = open_visit(writer, c, flight::VisitKind::kPhasePush, site);

@@ -68,6 +68,29 @@ TEST_CASE("phases and modules nest") {
   CHECK(memory.visits() == before);
 }
 
+TEST_CASE("a visit outside every phase is over where a step or a phase begins") {
+  FlightMemory memory;
+  const flight::Writer& w = memory.writer;
+  rank::visit_module(w, id(memory, "layer"), id(memory, "forward"), 0, 0);
+  CHECK(memory.text(rank::take_purpose(w).phase) == "forward");
+  rank::push_phase(w, id(memory, "save"), 0);
+  CHECK(memory.text(rank::take_purpose(w).phase) == "save");
+  CHECK(rank::take_purpose(w).module == 0);
+  rank::pop_phase(w);
+  CHECK(rank::take_purpose(w).phase == 0);
+  rank::visit_module(w, id(memory, "layer"), id(memory, "forward"), 0, 0);
+  rank::begin_step(w, 3, 0);
+  CHECK(memory.last_visit().phase == 0);
+  CHECK(rank::take_purpose(w).module == 0);
+  rank::push_phase(w, id(memory, "forward"), 0);
+  rank::visit_module(w, id(memory, "layer"), id(memory, "forward"), 1, 0);
+  rank::push_phase(w, id(memory, "gather"), 0);
+  CHECK(memory.text(rank::take_purpose(w).module) == "layer");
+  rank::pop_phase(w);
+  rank::pop_phase(w);
+  rank::exit_module(w);
+}
+
 TEST_CASE("nesting beyond the limit is counted") {
   FlightMemory memory;
   const flight::Writer& w = memory.writer;
