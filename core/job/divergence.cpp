@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "core/job/odd_arguments.h"
 #include "core/job/origin.h"
 #include "core/job/story.h"
 
@@ -165,6 +166,10 @@ std::optional<Divergence> find_divergence(const JobView& view, const CommView& c
     if (member.last() < visible->call) d.missing.push_back(member.rank);
   }
   Parting parting = find_parting(view, comm, *visible);
+  if (visible->kind == Visible::Kind::kArguments && parting.suspects.empty()) {
+    parting.suspects = with_new_arguments(view, comm, visible->call);
+    parting.by_own_history = !parting.suspects.empty();
+  }
   d.suspects = parting.suspects;
   d.by_own_history = parting.by_own_history;
   d.witness = parting.witness;
