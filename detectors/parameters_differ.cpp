@@ -260,10 +260,12 @@ Finding values_finding(const JobView& view, const DataParallelGroup& group, cons
   if (sides.size() > 2)
     f.evidence.push_back(std::to_string(sides.size()) + " different sets of weights in the group");
   f.evidence.push_back(
-      was_equal        ? "equal on these ranks after the framework's own broadcast, different at the first "
-                         "training step"
-      : when == "made" ? "different directly after the framework's own broadcast"
-                       : "different at the first training step");
+      was_equal ? "equal on these ranks after the framework's own broadcast, different at the first "
+                  "training step"
+      : when == "made"
+          ? "different directly after the framework had taken the model over, and still at the first "
+            "training step"
+          : "different at the first training step");
   f.evidence.push_back(
       "the ranks average gradients of different models: nothing fails, and the loss of each rank is that of "
       "its own model");
@@ -293,8 +295,9 @@ std::vector<ValueSide> values_of(const JobView& view, const DataParallelGroup& g
 void compare_values(Work& work, const DataParallelGroup& group, const std::string& model) {
   std::vector<ValueSide> made = values_of(work.view, group, model, "made");
   std::vector<ValueSide> begun = values_of(work.view, group, model, "begun");
+  // Until the first step the program may make them alike itself.
+  if (begun.size() < 2) return;
   bool differs_at_once = made.size() > 1;
-  if (!differs_at_once && begun.size() < 2) return;
   bool was_equal = made.size() == 1 && made[0].ranks.size() > 1;
   work.findings.push_back(values_finding(work.view, group, model, was_equal,
                                          differs_at_once ? "made" : "begun", differs_at_once ? made : begun));

@@ -35,6 +35,9 @@ void syntax(const Facts& facts, Hits& hits) {
       hits.add(where, "'" + line + "' is no entry: " + hint(line));
       continue;
     }
+    if (parts[1].str().starts_with("\xef\xbb\xbf"))
+      hits.add(where,
+               "a byte order mark stands before the host's name and becomes part of it: save it without");
     if (!hosts.insert(parts[1]).second) hits.add(where, "the host " + parts[1].str() + " is named twice");
     if (parts[2].str().find_first_not_of('0') == std::string::npos)
       hits.add(where, parts[1].str() + " has no slots: nothing is started there");

@@ -110,6 +110,7 @@ CASES = [
      dict(config=zero(1, {"type": "Muon", "params": {"lr": 1}}), facts={"deepspeed": "0.18.5"})),
 
     ("12.9-5", dict(hostfile="a slots=8\nb:8\n"), dict(hostfile="a slots=8 max=9\n\n  # b:8\nb slots=8\n")),
+    ("12.9-5", dict(hostfile="\ufeffa slots=8\n"), dict(hostfile="a slots=8\r\nb slots=8\r\n")),
     ("12.9-1", dict(facts={"other_nodes": [node("a"), {"name": "b", "unreachable": "Permission denied (publickey)."}]}),
      dict(facts={"other_nodes": [node("a"), node("b")]})),
     ("12.9-2", dict(facts={"other_nodes": [node("a", ds_config="1", torch="2.4.0"), node("b", ds_config="2", torch="2.4.0")]}),
