@@ -120,7 +120,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   Explanation e;
   e.class_certainty = has_modules(tokens) || story.places_known ? Certainty::kProven : Certainty::kJudged;
   if (other_line) e.class_certainty = Certainty::kJudged;
-  if (modules.empty()) modules = "a module that gathers its weights";
+  if (modules.empty()) modules = gathers_weights(view, d) ? "a module that gathers its weights" : "a module";
   std::string entered = skipped ? (story.expected.empty() ? "" : place_text(view, story.expected[0]))
                                 : (story.next.empty() ? "" : place_text(view, story.next[0]));
   e.summary = who(d) + (skipped ? " left out " : " ran ") + modules +
