@@ -32,7 +32,9 @@ Repetition repetition_in_any_order(const Tokens& suspect, const Tokens& other, c
   if (suspect.empty() || other.empty() || history.empty() || history.back().part == Part::kUnknown) return {};
   const Token& last = history.back();
   bool more = same_pass(suspect[0], last);
-  if (more == same_pass(other[0], last)) return {};
+  // A forward pass made again where the others begin its backward pass left that out.
+  bool in_backward = last.part == Part::kBackward || (more && other[0].part == Part::kBackward);
+  if (in_backward || more == same_pass(other[0], last)) return {};
   std::map<std::uint64_t, std::size_t> times;  // by key
   std::size_t n = 0;
   while (n < history.size() && same_pass(history[history.size() - 1 - n], last))

@@ -31,16 +31,12 @@ bool is_boundary(const Token& token) {
 
 bool is_in_pass(const Token& token) { return token.part == Part::kForward || token.part == Part::kBackward; }
 
-// One is in a forward or backward pass, the other is not in such a one.
-bool passes_differ(const Token& a, const Token& b) {
-  return a.part != b.part && (is_in_pass(a) || is_in_pass(b));
-}
-
 // Length of the shortest stretch, from the start and within one phase or pass, in which both hold the same
 // tokens in another order; 0 = none.
 std::size_t permuted(const Tokens& a, const Tokens& b) {
   std::map<std::uint64_t, int> balance;
   std::size_t unequal = 0;
+  bool forward = false, backward = false;
   auto add = [&](std::uint64_t key, int by) {
     int& count = balance[key];
     unequal -= count != 0;
@@ -49,7 +45,11 @@ std::size_t permuted(const Tokens& a, const Tokens& b) {
   };
   for (std::size_t n = 0; n < std::min({a.size(), b.size(), std::size_t{64}}); ++n) {
     if (is_boundary(a[n]) || is_boundary(b[n])) return 0;
-    if (passes_differ(a[n], a[0]) || passes_differ(b[n], a[0])) return 0;
+    for (Part part : {a[n].part, b[n].part}) {
+      forward = forward || part == Part::kForward;
+      backward = backward || part == Part::kBackward;
+    }
+    if (forward && backward) return 0;
     add(a[n].key, 1);
     add(b[n].key, -1);
     if (unequal == 0) return n + 1;
