@@ -99,7 +99,7 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (d.story.next.empty()) return std::nullopt;
   bool deletes = d.story.kind == Story::Kind::kDeletion;
   bool by_visits = goes_past_backward(view, d) || (deletes && cuts_backward(view, d));
-  bool by_calls = calls_cut_backward(d) || calls_go_past_backward(d);
+  bool by_calls = calls_cut_backward(d) || calls_go_past_backward(d) || begins_forward_again(view, d);
   if (!by_visits && (!by_calls || forward_was_shorter(view, d))) return std::nullopt;
 
   Explanation e;

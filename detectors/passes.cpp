@@ -52,4 +52,16 @@ bool forward_was_shorter(const JobView& view, const Divergence& d) {
   return lengths.size() > 1 && *std::min_element(lengths.begin() + 1, lengths.end()) > lengths[0];
 }
 
+bool begins_forward_again(const JobView& view, const Divergence& d) {
+  const job::Story& story = d.story;
+  if (story.from_visits || story.repetition || story.next.empty() || story.expected.empty()) return false;
+  const job::Token& next = story.next[0];
+  if (next.part != Part::kForward || story.expected[0].part != Part::kBackward) return false;
+  Tokens mine = tokens_until(view, d, d.told_of, next.call->number);
+  if (mine.size() < 2) return false;
+  std::size_t first = mine.size() - 1;  // of the pass
+  while (first > 0 && mine[first - 1].part == Part::kForward) --first;
+  return mine.size() - first > 2 && mine[first].key == mine.back().key;
+}
+
 }  // namespace dshang::detect

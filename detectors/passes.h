@@ -10,4 +10,8 @@ namespace dshang::detect {
 // that runs in both.
 bool forward_was_shorter(const JobView& view, const Divergence& d);
 
+// Of calls: the others begin the backward pass of what both have run forward, and the rank that the story
+// tells of begins that forward pass again.
+bool begins_forward_again(const JobView& view, const Divergence& d);
+
 }  // namespace dshang::detect
