@@ -207,15 +207,6 @@ bool in_backward(const JobView& view, const Divergence& d) {
          job::is_backward_phase(view.names().text(story.expected[0].phase));
 }
 
-// It left rounds for a line from which nobody called before, in a function named for it.
-bool leaves_rounds_for_side(const JobView& view, const Divergence& d) {
-  const Story& story = d.story;
-  if (!story.repetition || story.from_visits || story.kind != Story::Kind::kDeletion) return false;
-  if (story.next.empty() || story.expected.empty() || !story.next[0].call) return false;
-  return is_new_line(view, d, story.next[0]) && named_for_side(view, story.next[0]) &&
-         !named_for_side(view, story.expected[0]);
-}
-
 // One side is in a function named for it, which the other has not entered.
 std::optional<Explanation> made_in_side_function(const JobView& view, const Divergence& d) {
   std::string left_out = side_function_left_out(view, d), added = side_function_added(view, d);
@@ -244,13 +235,6 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool by_line = d.story.kind == Story::Kind::kInsertion && from_new_lines(view, d);  // says it already
   if (!leaves_loop(d) && !in_backward(view, d) && !by_line) {
     if (std::optional<Explanation> e = made_in_side_function(view, d)) return e;
-  }
-  if (leaves_rounds_for_side(view, d)) {
-    Explanation e;
-    e.summary = who(d) + " made a collective (" + place_text(view, d.story.next[0]) +
-                ") that the other ranks do not make" + step_text(d) + "; " + waiting_at(d);
-    e.fix = fixes_for("", true);
-    return e;
   }
   if (d.story.repetition) return std::nullopt;  // all make it, some more often
   if (leaves_loop(d) || in_backward(view, d)) return std::nullopt;
