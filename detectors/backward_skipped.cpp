@@ -2,6 +2,7 @@
 // already be in the next step.
 #include <algorithm>
 
+#include "detectors/passes.h"
 #include "detectors/raised.h"
 #include "detectors/words.h"
 
@@ -49,9 +50,11 @@ bool cuts_rest_of_backward(const Divergence& d) {
   const Token& next = d.story.next[0];
   bool known = next.place || next.phase || next.part != job::Part::kUnknown;
   bool elsewhere = !cut.empty() && (next.part != job::Part::kBackward || is_in_later_step(next, cut[0]));
-  return elsewhere && known && std::all_of(cut.begin(), cut.end(), [](const Token& token) {
-           return token.part == job::Part::kBackward;
-         });
+  if (!elsewhere || !known) return false;
+  // What is predicted may hold what is only done in some steps.
+  if (!d.story.others_went_on && is_in_later_step(next, cut[0])) return cut[0].part == job::Part::kBackward;
+  return std::all_of(cut.begin(), cut.end(),
+                     [](const Token& token) { return token.part == job::Part::kBackward; });
 }
 
 // Of calls: they hold all reductions of the round, or are rounds of a backward pass of which fewer were made
@@ -96,8 +99,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (d.story.next.empty()) return std::nullopt;
   bool deletes = d.story.kind == Story::Kind::kDeletion;
   bool by_visits = goes_past_backward(view, d) || (deletes && cuts_backward(view, d));
-  bool by_calls = calls_cut_backward(d) || calls_go_past_backward(d);
-  if (!by_visits && !by_calls) return std::nullopt;
+  bool by_calls = calls_cut_backward(d) || calls_go_past_backward(d) || begins_forward_again(view, d);
+  if (!by_visits && (!by_calls || forward_was_shorter(view, d))) return std::nullopt;
 
   Explanation e;
   e.class_certainty = by_visits ? Certainty::kProven : Certainty::kJudged;

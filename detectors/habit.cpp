@@ -90,4 +90,14 @@ bool left_out_message(const JobView& view, const Wait& wait) {
                      [&](std::size_t n) { return n == rounds[1] && n > rounds[0]; });
 }
 
+bool waits_for_left_out_message(const JobView& view) {
+  using enum WaitGraph::Hosts;
+  for (WaitGraph::Hosts hosts : {kInNccl, kInCuda, kQuiet}) {
+    std::vector<Wait> ring = WaitGraph(view, hosts).cycle();
+    if (std::any_of(ring.begin(), ring.end(), [&](const Wait& wait) { return left_out_message(view, wait); }))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace dshang::detect

@@ -20,4 +20,7 @@ Habit habit_of(const JobView& view, const job::RankView& rank);
 // in something else.
 bool left_out_message(const JobView& view, const Wait& wait);
 
+// Whether ranks wait for each other in a ring because of such a message.
+bool waits_for_left_out_message(const JobView& view);
+
 }  // namespace dshang::detect

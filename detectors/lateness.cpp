@@ -4,17 +4,17 @@
 #include <cstdio>
 #include <map>
 
+#include "detectors/meetings.h"
+
 namespace dshang::detect {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-std::uint64_t arrival(const job::Call& call) { return std::max(call.enter_ns, call.started_ns); }
-
 struct Sum {
   std::vector<double> late;
   std::uint64_t first_ns = UINT64_MAX;
-  job::Seq first = 0, last = 0;  // calls
+  std::size_t first = 0, last = 0;  // meetings
   std::size_t calls = 0;
 };
 
@@ -29,72 +29,64 @@ bool any_steps(const JobView& view) {
                      [](const job::RankView& rank) { return rank.records().step != job::kNoStep; });
 }
 
-// The call of all members, where it is complete.  A time is counted once, also where several calls wait in
-// it: `counted_ns` is how far it has been counted.
-void add(const job::CommView& comm, job::Seq k, bool has_steps, std::map<std::int64_t, Sum>& sums,
-         std::uint64_t& counted_ns) {
-  std::uint64_t last = 0, second = 0, first = UINT64_MAX;
-  const job::Member* latest = nullptr;
-  for (const job::Member& member : comm.members) {
-    if (!member.has(k) || !job::is_done(member.call(k))) return;
-    std::uint64_t at = arrival(member.call(k));
-    first = std::min(first, at);
-    if (at >= last) {
-      second = last;
-      last = at;
-      latest = &member;
-    } else {
-      second = std::max(second, at);
-    }
-  }
-  const job::Call& call = latest->call(k);
-  if (has_steps && call.step == job::kNoStep) return;
-  Sum& sum = sums[has_steps ? call.step : static_cast<std::int64_t>(first / kSecond)];
-  if (sum.late.empty()) sum.late.resize(comm.members.size()), sum.first = k;
-  std::uint64_t from = std::max(second, counted_ns);
-  if (last > from) {
-    sum.late[static_cast<std::size_t>(latest - comm.members.data())] +=
-        static_cast<double>(last - from) / 1e9;
-    counted_ns = last;
-  }
-  sum.first_ns = std::min(sum.first_ns, first);
-  sum.last = k;
-  ++sum.calls;
-}
-
 // `late`: the longest that the others waited for one of them; who runs ahead by less is held up all the same.
-bool are_held_up(const job::CommView& comm, job::Seq last, job::Seq next, double late) {
+bool are_held_up(const Meetings& meetings, const Meeting& meeting, double late) {
   constexpr std::uint64_t kSeenLate =
       25'000'000;  // the end of a call is seen at the poller's next round, or the one after
   std::uint64_t slack = std::max(kSeenLate, static_cast<std::uint64_t>(late / 2 * 1e9));
-  auto waited = std::count_if(comm.members.begin(), comm.members.end(), [&](const job::Member& member) {
-    return member.call(next).enter_ns + slack >= member.call(last).done_ns;
-  });
-  return 2 * static_cast<std::size_t>(waited) > comm.members.size();
+  std::size_t waited = 0;
+  for (std::size_t m = 0; m < meeting.comings.size(); ++m) {
+    std::size_t here = meeting.comings[m];
+    if (here == SIZE_MAX || here + 1 >= meetings.comings[m].size()) continue;
+    const Coming &mine = meetings.comings[m][here], &next = meetings.comings[m][here + 1];
+    waited += next.call->enter_ns + slack >= mine.done_ns;
+  }
+  return 2 * waited > meeting.comings.size();
 }
 
-// At one of the calls from `first` on, up to the first of the next period: a second that ends within a step
-// says nothing at its end.
-bool wait_somewhere(const job::CommView& comm, job::Seq first, job::Seq next, double late) {
-  for (job::Seq k = first; k < next; ++k) {
-    if (are_held_up(comm, k, k + 1, late)) return true;
+// At one of the meetings from `first` on, up to the first of the next period: a second that ends within a
+// step says nothing at its end.
+bool wait_somewhere(const Meetings& meetings, std::size_t first, std::size_t next, double late) {
+  for (std::size_t i = first; i < next; ++i) {
+    if (are_held_up(meetings, meetings.all[i], late)) return true;
   }
   return false;
 }
 
-Lateness look_at(const job::CommView& comm, bool has_steps) {
-  Lateness lateness{&comm, has_steps, {}};
-  job::Seq from = 0, to = UINT64_MAX;
-  for (const job::Member& member : comm.members)
-    from = std::max(from, member.first), to = std::min(to, member.last());
+// The sums by step, or by the second in which the first one came.  A time is counted once, also where several
+// calls wait in it; and not while the one that is late waits for somebody itself.
+std::map<std::int64_t, Sum> sums_of(const Meetings& meetings, std::uint64_t period_ns,
+                                    const std::vector<std::vector<Stretch>>& waits) {
   std::map<std::int64_t, Sum> sums;
-  std::uint64_t counted_ns = 0;
-  for (job::Seq k = from; k <= to; ++k) add(comm, k, has_steps, sums, counted_ns);
+  std::uint64_t counted_ns = 0;  // how far it has been counted
+  for (std::size_t i = 0; i < meetings.all.size(); ++i) {
+    const Meeting& meeting = meetings.all[i];
+    std::int64_t step = meetings.latest(meeting).call->step;
+    if (period_ns == 0 && step == job::kNoStep) continue;
+    Sum& sum = sums[period_ns ? static_cast<std::int64_t>(meeting.first_ns / period_ns) : step];
+    if (sum.late.empty()) sum.late.resize(meetings.comings.size()), sum.first = i;
+    std::uint64_t from = std::max(meeting.second_ns, counted_ns);
+    if (meeting.last_ns > from) {
+      const std::vector<Stretch>& own = waits[meetings.comm->members[meeting.latest].process];
+      sum.late[meeting.latest] += static_cast<double>(outside({from, meeting.last_ns}, own)) / 1e9;
+      counted_ns = meeting.last_ns;
+    }
+    sum.first_ns = std::min(sum.first_ns, meeting.first_ns);
+    sum.last = i;
+    ++sum.calls;
+  }
+  return sums;
+}
+
+Lateness look_at(const Meetings& meetings, bool has_steps, unsigned seconds,
+                 const std::vector<std::vector<Stretch>>& waits) {
+  Lateness lateness{meetings.comm, has_steps, seconds, {}};
+  std::map<std::int64_t, Sum> sums = sums_of(meetings, has_steps ? 0 : seconds * kSecond, waits);
   for (auto at = sums.begin(); at != sums.end(); ++at) {
     auto next = std::next(at);
     if (next == sums.end()) break;
     Period period{at->first, at->second.late, 0, at->second.calls,
-                  wait_somewhere(comm, has_steps ? at->second.last : at->second.first, next->second.first,
+                  wait_somewhere(meetings, has_steps ? at->second.last : at->second.first, next->second.first,
                                  *std::max_element(at->second.late.begin(), at->second.late.end()))};
     if (next->second.first_ns > at->second.first_ns) {
       period.seconds = static_cast<double>(next->second.first_ns - at->second.first_ns) / 1e9;
@@ -110,14 +102,20 @@ Lateness look_at(const job::CommView& comm, bool has_steps) {
 
 }  // namespace
 
-std::vector<Lateness> lateness_of(const JobView& view) {
-  std::vector<Lateness> all;
-  bool has_steps = any_steps(view);
+std::vector<Lateness> lateness_of(const JobView& view, unsigned seconds) {
+  std::vector<Meetings> all;
   for (const job::CommView& comm : view.comms) {
     if (comm.members.size() < 2 || !comm.complete() || !on_one_host(view, comm)) continue;
-    if (Lateness one = look_at(comm, has_steps); !one.periods.empty()) all.push_back(std::move(one));
+    all.push_back(meetings_of(view, comm));
   }
-  return all;
+  std::vector<std::vector<Stretch>> waits = waits_in(view, all);
+  bool has_steps = any_steps(view);
+  std::vector<Lateness> found;
+  for (const Meetings& meetings : all) {
+    if (Lateness one = look_at(meetings, has_steps, seconds, waits); !one.periods.empty())
+      found.push_back(std::move(one));
+  }
+  return found;
 }
 
 std::size_t latest(const Period& period, double least) {

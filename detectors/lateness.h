@@ -1,7 +1,8 @@
-// Who comes last to the collectives of a communicator, and by how much.
+// Who comes last to where the ranks of a communicator meet (meetings.h), and by how much.
 //
 // The arrival of a rank is when its GPU reached the call, where that was marked, else when it made the call.
-// Compared are ranks of one machine only: clocks of different machines differ.
+// Compared are ranks of one machine only: clocks of different machines differ.  A rank is not late while it
+// waits for others itself, in whatever communicator.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +13,12 @@
 
 namespace dshang::detect {
 
-// A step, or a second of a job that announces no steps.
+// A step, or a stretch of equal length of a job that announces no steps.
 struct Period {
   std::int64_t number = 0;
   std::vector<double> late;  // by member: seconds for which all others of a call waited for this one alone
   double seconds = 0;        // from its first arrival to the next period's
-  std::size_t calls = 0;     // completed collectives
+  std::size_t calls = 0;     // completed meetings
   // Most ranks waited with their hosts at some call of it.  Else they run ahead, and a rank that is always
   // late by as much holds nobody up.
   bool held_up = false;
@@ -26,13 +27,15 @@ struct Period {
 struct Lateness {
   const job::CommView* comm = nullptr;
   bool has_steps = false;
+  unsigned period_seconds = 1;  // without steps
   std::vector<Period> periods;  // oldest first, without the newest, which may go on; at most kPeriodsLookedAt
 };
 
 inline constexpr std::size_t kPeriodsLookedAt = 32;
 
-// Of each communicator that can be compared and has periods, in the view's order.
-std::vector<Lateness> lateness_of(const JobView& view);
+// Of each communicator that can be compared and has periods, in the view's order.  Without steps the periods
+// are `seconds` long.
+std::vector<Lateness> lateness_of(const JobView& view, unsigned seconds = 1);
 
 // Index of the member that was waited for longest in this period, by at least `least` seconds; SIZE_MAX =
 // none.

@@ -1,6 +1,7 @@
 // module-skipped: a rank left out a module that the others ran and went on behind it, or ran one that they
 // did not.
 #include "detectors/known_facts.h"
+#include "detectors/passes.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -102,19 +103,24 @@ void add_remedy(const JobView& view, const Divergence& d, Explanation& e) {
 
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
-  if (story.repetition) return std::nullopt;  // it was run, only not as often
+  bool shorter = !story.from_visits && forward_was_shorter(view, d);
+  if (story.repetition && !shorter) return std::nullopt;  // it was run, only not as often
   bool skipped = story.kind == Story::Kind::kDeletion && only_modules(view, d, story.left_out);
   bool extra = story.kind == Story::Kind::kInsertion && only_modules(view, d, story.added) &&
                has_modules(story.added) && story.from_visits;
+  skipped = skipped || shorter;
   bool other_line = !skipped && !extra && runs_another_module(view, d);
   if (!skipped && !extra && !other_line) return std::nullopt;
-  const job::Tokens& tokens = skipped ? story.left_out : other_line ? story.expected : story.added;
+  const job::Tokens& tokens = shorter      ? story.expected
+                              : skipped    ? story.left_out
+                              : other_line ? story.expected
+                                           : story.added;
   skipped = skipped || other_line;
   std::string modules = modules_text(view, tokens);
   Explanation e;
   e.class_certainty = has_modules(tokens) || story.places_known ? Certainty::kProven : Certainty::kJudged;
   if (other_line) e.class_certainty = Certainty::kJudged;
-  if (modules.empty()) modules = "a module that gathers its weights";
+  if (modules.empty()) modules = gathers_weights(view, d) ? "a module that gathers its weights" : "a module";
   std::string entered = skipped ? (story.expected.empty() ? "" : place_text(view, story.expected[0]))
                                 : (story.next.empty() ? "" : place_text(view, story.next[0]));
   e.summary = who(d) + (skipped ? " left out " : " ran ") + modules +
@@ -122,6 +128,9 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
               (skipped ? ", which the others run" : ", which the others do not run") + step_text(d) + "; " +
               waiting_at(d);
   if (other_line) e.evidence.push_back("judged: whether it was left out or is taken later is not recorded");
+  if (shorter)
+    e.evidence.push_back(told_text(d) + " was in its backward pass while " + others_text(d) +
+                         " still were in the forward pass; its forward pass was shorter than before");
   add_remedy(view, d, e);
   return e;
 }

@@ -2,6 +2,7 @@
 // and nothing recorded says why.
 #include <algorithm>
 
+#include "detectors/collection.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -14,23 +15,29 @@ bool ops_differ(const Divergence& d) {
                      [&](const job::Side& side) { return side.op != d.sides[0].op; });
 }
 
-std::optional<Explanation> explain(const JobView&, const Divergence& d) {
+std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool permuted = d.story.kind == Story::Kind::kPermutation;
   bool later = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind == Story::Kind::kDeletion &&
                !d.story.from_visits;
   bool unexplained = d.visible.kind == job::Visible::Kind::kArguments &&
                      d.story.kind != Story::Kind::kExchange && ops_differ(d);
-  if (!permuted && !later && !unexplained) return std::nullopt;
+  bool items =
+      d.visible.kind == job::Visible::Kind::kArguments && !permuted && !later && swaps_items(view, d);
+  if (!permuted && !later && !unexplained && !items) return std::nullopt;
   Explanation e;
   e.class_certainty = permuted ? Certainty::kProven : Certainty::kJudged;
   e.summary = who(d) +
               (permuted ? " makes the same calls in another order"
                : later  ? " makes a call that the others make later"
+               : items  ? " makes a call that the others make at another place"
                         : " makes another call than the others") +
               step_text(d) + "; " + waiting_at(d);
   if (permuted)
     e.evidence.push_back("the next " + std::to_string(d.story.added.size()) +
                          " are the same on both sides, in another order");
+  if (items)
+    e.evidence.push_back(
+        "judged: both calls were made before, as parts of what is walked through here or in another phase");
   e.fix = {
       "Make the order the same on every rank: sort what is walked through (a set, a dict filled in another "
       "order, "

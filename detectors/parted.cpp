@@ -2,6 +2,7 @@
 // arguments differ (the missing rank waits elsewhere or is going away): asks the explainers, in their order.
 #include <algorithm>
 
+#include "detectors/habit.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -62,6 +63,8 @@ void run(Work& work) {
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
     const Divergence& d = work.divergences[i];
     if (work.explained[i] || !is_plain(work.view, d)) continue;
+    // What is missing on the calls is the consequence of a message that is.
+    if (d.visible.kind == Visible::Kind::kMissing && waits_for_left_out_message(work.view)) continue;
     for (const Explainer& explainer : Registry::explainers()) {
       std::optional<Explanation> explanation = explainer.explain(work.view, d);
       if (!explanation) continue;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detectors/loop.h"
+#include "detectors/side_function.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -149,6 +150,15 @@ bool is_plain(const job::Tokens& tokens) {
   });
 }
 
+// Without lines: gathers and reductions of weights, as modules make them.
+bool may_be_modules(const JobView& view, const Divergence& d) {
+  const job::RankView* witness = view.by_rank(d.witness);
+  return std::all_of(d.story.left_out.begin(), d.story.left_out.end(), [&](const Token& token) {
+    std::string op = witness ? view.op_name(*witness, *token.call) : "";
+    return !token.place && (op == "all_gather" || op == "reduce_scatter");
+  });
+}
+
 // The others' call is left out, rather than made later: the suspects are in a later step, or go on from
 // another line or phase with what they knew before.
 bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
@@ -163,6 +173,7 @@ bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
   if (!plain || !next.call || !first.call) return false;
   bool steps = first.call->step != job::kNoStep && next.call->step != job::kNoStep;
   if (first.phase != next.phase || (steps && next.call->step > first.call->step)) return true;
+  if (story.came_round && !may_be_modules(view, d)) return true;
   return !steps && first.place && first.place != next.place;  // else it may come later in the step
 }
 
@@ -196,7 +207,35 @@ bool in_backward(const JobView& view, const Divergence& d) {
          job::is_backward_phase(view.names().text(story.expected[0].phase));
 }
 
+// One side is in a function named for it, which the other has not entered.
+std::optional<Explanation> made_in_side_function(const JobView& view, const Divergence& d) {
+  std::string left_out = side_function_left_out(view, d), added = side_function_added(view, d);
+  const std::string& function = left_out.empty() ? added : left_out;
+  if (function.empty()) return std::nullopt;
+  const Token& made = left_out.empty() ? d.story.next[0] : d.story.expected[0];
+  std::string place = place_text(view, made);
+  std::string what = " collectives in '" + function + "'" + (place.empty() ? "" : " (" + place + ")");
+  Explanation e;
+  e.class_certainty = Certainty::kJudged;
+  if (!left_out.empty() && d.suspects.empty()) {
+    e.summary = others_text(d) + " made" + what + " that " + told_text(d) + " does not make";
+  } else if (!left_out.empty()) {
+    e.summary = who(d) + " left out" + what + " that the other ranks make";
+  } else {
+    e.summary = who(d) + " made" + what + " that the other ranks do not make";
+  }
+  e.summary += step_text(d) + "; " + waiting_at(d);
+  e.evidence.push_back("judged by the name of the function on the way to the call: " +
+                       (left_out.empty() ? others_text(d) : told_text(d)) + " did not enter it there");
+  e.fix = fixes_for(function, true);
+  return e;
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
+  bool by_line = d.story.kind == Story::Kind::kInsertion && from_new_lines(view, d);  // says it already
+  if (!leaves_loop(d) && !in_backward(view, d) && !by_line) {
+    if (std::optional<Explanation> e = made_in_side_function(view, d)) return e;
+  }
   if (d.story.repetition) return std::nullopt;  // all make it, some more often
   if (leaves_loop(d) || in_backward(view, d)) return std::nullopt;
   if (std::optional<Explanation> e = made_by_others(view, d)) return e;

@@ -16,6 +16,7 @@ constexpr std::size_t kFewest = 10;  // periods
 constexpr double kOften = 0.8;       // of the periods in which it is the one waited for
 constexpr double kShare = 0.2;       // of the time in which the others wait for it
 constexpr double kShortest = 5;      // seconds that the periods cover: a busy host delays a rank for a moment
+constexpr unsigned kLongest = 16;    // seconds of a period without steps
 constexpr double kLeast = 0.03;      // seconds a period, below which scheduling alone may be the reason
 
 std::optional<Finding> look_at(const JobView& view, const Lateness& lateness) {
@@ -35,7 +36,10 @@ std::optional<Finding> look_at(const JobView& view, const Lateness& lateness) {
   if (static_cast<double>(times[most]) < kOften * count || seconds < kShortest ||
       late[most] < kShare * seconds)
     return std::nullopt;
-  std::string unit = lateness.has_steps ? "steps" : "seconds";
+  std::string unit = lateness.has_steps ? "steps"
+                     : lateness.period_seconds == 1
+                         ? "seconds"
+                         : "stretches of " + std::to_string(lateness.period_seconds) + " s";
   Finding f;
   f.type = "straggler";
   f.severity = Severity::kInfo;
@@ -60,11 +64,17 @@ std::optional<Finding> look_at(const JobView& view, const Lateness& lateness) {
 void run(Work& work) {
   auto is_hang = [](const Finding& f) { return f.severity == Severity::kHang; };
   if (std::any_of(work.findings.begin(), work.findings.end(), is_hang)) return;
-  for (const Lateness& lateness : lateness_of(work.view)) {
-    std::optional<Finding> found = look_at(work.view, lateness);
-    if (!found) continue;
-    work.findings.push_back(std::move(*found));
-    return;
+  // Without steps it is not known how long one takes: a second may lie within one.
+  for (unsigned seconds = 1; seconds <= kLongest; seconds *= 2) {
+    bool has_steps = false;
+    for (const Lateness& lateness : lateness_of(work.view, seconds)) {
+      has_steps = lateness.has_steps;
+      std::optional<Finding> found = look_at(work.view, lateness);
+      if (!found) continue;
+      work.findings.push_back(std::move(*found));
+      return;
+    }
+    if (has_steps) return;
   }
 }
 

@@ -68,6 +68,8 @@ struct Story {
   bool loop_ended = false;  // the suspects' loader was exhausted
   bool teardown = false;    // they are going away
   bool others_went_on = false;  // kDeletion: the others are past what was left out, at what follows it
+  bool came_round = false;  // kDeletion: the suspects have made again what stands before it, without it: it
+                            // does not come later
 };
 
 struct Divergence {

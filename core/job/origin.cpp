@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/flight/hash.h"
+#include "core/job/lone_line.h"
 #include "core/job/story.h"
 
 namespace dshang::job {
@@ -309,62 +310,6 @@ PurposeScan scan_purposes(const JobView& view, const CommView& comm, Seq visible
     if (differs) scan.differences.push_back(k);
   }
   return scan;
-}
-
-// Two members that call from different places at k; nullptr where none do.
-std::pair<const Member*, const Member*> parted_pair(const JobView& view, const CommView& comm, Seq k) {
-  const Member* reference = nullptr;
-  for (const Member& member : comm.members) {
-    if (!member.has(k) || !member.call(k).site) continue;
-    if (!reference) {
-      reference = &member;
-    } else if (view.names().place_of(reference->call(k).site) != view.names().place_of(member.call(k).site)) {
-      return {reference, &member};
-    }
-  }
-  return {nullptr, nullptr};
-}
-
-// Whether the lines that meet at k meet again, always this way round: those of a root and of the others do,
-// those of shifted calls meet both ways.
-bool meet_again(const JobView& view, const Member& one, const Member& other, Seq k, Seq visible) {
-  auto place = [&](const Member& member, Seq n) {
-    return member.has(n) && member.call(n).site ? view.names().place_of(member.call(n).site) : PlaceId{0};
-  };
-  PlaceId mine = place(one, k), theirs = place(other, k);
-  bool again = false;
-  for (Seq n = k + 1; n < visible; ++n) {
-    PlaceId a = place(one, n), b = place(other, n);
-    if (a == theirs && b == mine) return false;
-    again = again || (a == mine && b == theirs);
-  }
-  return again;
-}
-
-// Whether the lines that differ at k are two ways to the same thing (a dummy branch taken for the first
-// time): behind k the members go on alike, call by call, rather than shifted by a call that one of them made
-// more.
-bool is_lone_line(const JobView& view, const CommView& comm, Seq k, Seq visible, const PlaceClasses& places) {
-  constexpr std::size_t kLongestShift = 64, kLookedAt = 256;
-  auto [one, other] = parted_pair(view, comm, k);
-  if (!one) return false;
-  PlaceClasses joined = places;
-  if (meet_again(view, *one, *other, k, visible))
-    joined.join(view.names().place_of(one->call(k).site), view.names().place_of(other->call(k).site));
-  Tokens a = call_tokens(view, *one, k, k + kLookedAt, joined),
-         b = call_tokens(view, *other, k, k + kLookedAt, joined);
-  std::size_t window = std::min<std::size_t>(visible - k, kLookedAt);
-  auto agreeing = [&](const Tokens& x, const Tokens& y, std::size_t shift) {
-    std::size_t n = 0;
-    for (std::size_t i = 1; i < window && i < x.size() && i + shift < y.size(); ++i)
-      n += x[i].key == y[i + shift].key;
-    return n;
-  };
-  std::size_t in_place = agreeing(a, b, 0), shifted = 0;
-  for (std::size_t shift = 1; shift <= kLongestShift && in_place > shifted; ++shift) {
-    shifted = std::max({shifted, agreeing(a, b, shift), agreeing(b, a, shift)});
-  }
-  return in_place > 0 && in_place >= shifted;
 }
 
 // The first difference of the run of differences that reaches up to the visible call.

@@ -1,6 +1,7 @@
 #include "core/job/repetition.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 namespace dshang::job {
@@ -51,6 +52,11 @@ bool all_in(const Tokens& round, Part part) {
   return std::all_of(round.begin(), round.end(), [&](const Token& t) { return t.part == part; });
 }
 
+// Partial sums of layers that are cut over the ranks.
+bool reduces_in_pass(const Tokens& round) {
+  return gathers_in(round) == 0 && (all_in(round, Part::kForward) || all_in(round, Part::kBackward));
+}
+
 bool same_gather(const Token& a, const Token& b) {
   return a.call && b.call && !a.reduces && !b.reduces && a.call->op == b.call->op &&
          a.call->count == b.call->count && a.call->dtype == b.call->dtype;
@@ -63,6 +69,10 @@ bool is_whole_pass(const Tokens& round) {
   };
   if (any(Part::kForward) && any(Part::kBackward)) return true;
   if (only_gathers(round)) return false;
+  // More gathers before the first reduction than one backward pass of as many modules makes.
+  std::size_t leading = 0;
+  while (leading < round.size() && !round[leading].reduces) ++leading;
+  if (reductions_in(round) > 1 && leading > reductions_in(round)) return true;
   for (std::size_t i = 0; i + 2 < round.size(); ++i) {
     if (round[i].reduces || same_gather(round[i], round[i + 1])) continue;
     for (std::size_t j = i + 2; j < round.size(); ++j) {
@@ -78,7 +88,7 @@ bool is_whole_pass(const Tokens& round) {
 // nothing is gathered.
 std::size_t fixed_number(const Tokens& history, const Tokens& round) {
   if (is_whole_pass(round)) return 0;
-  bool gathers_beside = round.size() == 1;
+  bool gathers_beside = round.size() == 1 || reduces_in_pass(round);
   std::vector<std::size_t> runs;
   std::size_t gathers_between = 0;
   std::size_t end = history.size() - rounds_at_end(history, round) * round.size();
@@ -100,9 +110,13 @@ std::size_t fixed_number(const Tokens& history, const Tokens& round) {
   std::size_t longest = *std::max_element(runs.begin(), runs.end());
   auto singles = std::erase_if(runs, [&](std::size_t n) { return n == 1 && longest > 2; });
   gathers_between += static_cast<std::size_t>(singles);
-  bool equal_runs = std::all_of(runs.begin(), runs.end(), [&](std::size_t n) { return n == longest; });
+  // An evaluation makes several forward passes behind each other.
+  std::size_t usual = *std::min_element(runs.begin(), runs.end());
+  bool multiples = std::all_of(runs.begin(), runs.end(), [&](std::size_t n) { return n % usual == 0; });
+  auto often = static_cast<std::size_t>(std::count(runs.begin(), runs.end(), usual));
   bool gathers = std::any_of(round.begin(), round.end(), [](const Token& t) { return !t.reduces; });
-  return equal_runs && (gathers_between > 0 || !gathers) ? longest : 0;
+  bool fixed = often == runs.size() || (multiples && usual > 1 && 2 * often >= runs.size());
+  return fixed && (gathers_between > 0 || !gathers) ? usual : 0;
 }
 
 // Whether `tokens` goes on with the round, as far as it is recorded.
@@ -184,6 +198,36 @@ bool begins_before(const Token& token, const Token& last, const Passes& behind) 
   return token.part == Part::kBackward && behind.forward > 0;  // behind the forward pass lies the step before
 }
 
+bool begins_pass(const Tokens& tokens, std::size_t i, Part part) {
+  return tokens[i].part == part && (i == 0 || tokens[i - 1].part != part);
+}
+
+// No steps are announced.  The suspects go on with what they have always done behind so many passes, and have
+// made fewer since they did it last; the others begin another one.
+Repetition fewer_passes(const Tokens& suspect, const Tokens& history) {
+  std::vector<std::size_t> passes = {0};  // since then, and in the rounds before, the newest first
+  std::size_t begin = history.size();     // of the newest
+  for (std::size_t i = history.size(); i-- > 0;) {
+    if (history[i].key == suspect[0].key) {
+      if (i == 0 || history[i - 1].part != Part::kBackward) return {};
+      passes.push_back(0);
+    }
+    if (!begins_pass(history, i, Part::kForward)) continue;
+    if (begin == history.size()) begin = i;
+    ++passes.back();
+  }
+  passes.pop_back();  // its beginning may not be recorded
+  bool fewer = passes.size() > 1 && passes[0] > 0 && passes[0] < passes[1];
+  if (!fewer || std::adjacent_find(passes.begin() + 1, passes.end(), std::not_equal_to<>()) != passes.end())
+    return {};
+  Repetition found;
+  found.told = passes[0];
+  found.others = passes[0] + 1;
+  found.others_inside = true;
+  found.round = slice(history, begin, history.size() - begin);
+  return found;
+}
+
 }  // namespace
 
 std::size_t rounds_at_end(const Tokens& tokens, const Tokens& round) {
@@ -226,7 +270,8 @@ Repetition repetition_left(const Tokens& suspect, const Tokens& other, const Tok
   if (!of_modules && !only_gathers(round) && !all_in(round, Part::kSide) && !unfinished_backward)
     return found;
   // In the middle of a loop over layers a call of its own is likelier.
-  if (round.size() == 1 && !names_modules(round) && fixed_number(history, round)) return found;
+  bool of_layers = round.size() == 1 || reduces_in_pass(round);
+  if (of_layers && !names_modules(round) && fixed_number(history, round)) return found;
   found = count_left(suspect, other, history, std::move(round));
   if (unfinished_backward) found.passes = passes;
   return found;
@@ -256,9 +301,11 @@ Repetition repetition_of_passes(const Tokens& suspect, const Tokens& other, cons
   bool more = mine.part == Part::kForward;
   bool one_begins = more != (theirs.part == Part::kForward) && mine.part != Part::kBackward &&
                     theirs.part != Part::kBackward && last.part == Part::kBackward;
-  bool in_one_step = mine.call && theirs.call && last.call && last.call->step != kNoStep &&
-                     mine.call->step == last.call->step && theirs.call->step == last.call->step;
+  bool calls = mine.call && theirs.call && last.call;
+  bool in_one_step = calls && mine.call->step == last.call->step && theirs.call->step == last.call->step;
   if (!one_begins || !in_one_step) return {};
+  // Without steps the others may as well be in the next one: only an earlier step tells how many there are.
+  if (last.call->step == kNoStep) return more ? Repetition{} : fewer_passes(suspect, history);
   Repetition found;
   std::size_t begin = history.size();
   for (std::size_t i = history.size(); i-- > 0 && history[i].call->step == last.call->step;) {
@@ -289,6 +336,12 @@ Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const 
   }
   if (!left_before || (!names_modules(round) && fixed_number(history, round) == before)) return {};
   return count_left(suspect, other, history, std::move(round));
+}
+
+bool holds_step(const Tokens& round) {
+  auto any = [&](auto property) { return std::any_of(round.begin(), round.end(), property); };
+  return any([](const Token& t) { return t.call && t.part == Part::kBackward && t.call->step == kNoStep; }) &&
+         any([](const Token& t) { return t.call && t.part == Part::kUnknown && t.place && t.reduces; });
 }
 
 bool is_backward_of_last(const Tokens& left_out, const Tokens& history) {

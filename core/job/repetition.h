@@ -31,6 +31,10 @@ Repetition repetition_of_passes(const Tokens& suspect, const Tokens& other, cons
 // The suspects go on with the round that the others leave as it was always left before.
 Repetition repetition_gone_on(const Tokens& suspect, const Tokens& other, const Tokens& history);
 
+// Whether a round is a whole training step, where none are announced: a backward pass, and a reduction from a
+// line of the user's that belongs to no pass.
+bool holds_step(const Tokens& round);
+
 // Whether `left_out` begins with the whole backward pass of the weights that were gathered last, seen by
 // shape: it gathers all of them again, and reduces.
 bool is_backward_of_last(const Tokens& left_out, const Tokens& history);

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <map>
 
+#include "core/job/any_order.h"
+#include "core/job/edit.h"
 #include "core/job/repetition.h"
 
 namespace dshang::job {
@@ -11,96 +13,13 @@ namespace {
 
 constexpr std::size_t kLookAhead = 2048;
 
-constexpr std::size_t kProof = 64;        // tokens that agree behind an edit: more say no more
-constexpr std::size_t kCandidates = 256;  // edits tried
-constexpr std::size_t kFewestAlike = 4;   // tokens that stood before the same one earlier
+constexpr std::size_t kFewestAlike = 4;  // tokens that stood before the same one earlier
 
-Tokens slice(const Tokens& tokens, std::size_t n) {
-  return Tokens(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(std::min(n, tokens.size())));
+bool is_later(const Token& a, const Token& b) {
+  return a.call && b.call && steps_differ(a, b) && a.call->step > b.call->step;
 }
 
-std::size_t index_of(const Tokens& tokens, std::uint64_t key, std::size_t from) {
-  for (std::size_t i = from; i < tokens.size(); ++i) {
-    if (tokens[i].key == key) return i;
-  }
-  return tokens.size();
-}
-
-// How far the two agree from the given positions on.
-std::size_t agreement(const Tokens& a, std::size_t at_a, const Tokens& b, std::size_t at_b) {
-  std::size_t n = 0;
-  while (at_a + n < a.size() && at_b + n < b.size() && a[at_a + n].key == b[at_b + n].key) ++n;
-  return n;
-}
-
-bool is_end(const Token& token) {
-  return token.kind == Token::Kind::kLoopEnd || token.kind == Token::Kind::kTeardown;
-}
-
-// What is done in different steps is not meant for each other, whatever its arguments.
-bool steps_differ(const Token& a, const Token& b) {
-  if (is_end(a) || is_end(b)) return false;
-  auto step = [](const Token& token) {  // what stands behind a loop still has the step of its end
-    if (token.call) return token.call->step;
-    return token.kind == Token::Kind::kStep ? token.visit->step : kNoStep;
-  };
-  return step(a) != kNoStep && step(b) != kNoStep && step(a) != step(b);
-}
-
-bool is_later(const Tokens& a, const Tokens& b) {
-  return !a.empty() && !b.empty() && a[0].call && b[0].call && steps_differ(a[0], b[0]) &&
-         a[0].call->step > b[0].call->step;
-}
-
-// One stretch that `in` has more: so long that what follows on it agrees with `with`.
-struct Edit {
-  std::size_t length = 0;   // in.size() = there is none
-  std::size_t proof = 0;    // tokens that agree behind it
-  bool to_the_end = false;  // as far as anything is known
-  bool whole = false;       // all of `with`
-};
-
-Edit edit_at(const Tokens& in, const Tokens& with, std::size_t length) {
-  std::size_t known = std::min({in.size() - length, with.size(), kProof});
-  std::size_t n = 0;
-  while (n < known && in[length + n].key == with[n].key) ++n;
-  return {length, n, n == known, n == std::min(with.size(), kProof)};
-}
-
-// Whether in[i] may be the same as `first`; of what is predicted, from `recorded` on, the step is not known.
-bool may_stand_for(const Tokens& in, std::size_t recorded, std::size_t i, const Token& first) {
-  return in[i].key == first.key && (i >= recorded || !steps_differ(in[i], first));
-}
-
-// The shortest edit that is not contradicted at once; else the one that agrees longest.
-Edit best_edit(const Tokens& in, std::size_t recorded, const Tokens& with) {
-  Edit best{in.size()};
-  std::size_t tried = 0;
-  for (std::size_t i = 1; !with.empty() && i < in.size() && tried < kCandidates; ++i) {
-    if (!may_stand_for(in, recorded, i, with[0])) continue;
-    ++tried;
-    Edit edit = edit_at(in, with, i);
-    if (edit.proof > best.proof) best = edit;
-    if (best.proof > 1 || best.to_the_end) break;
-  }
-  return best;
-}
-
-// The shortest edit, if what it adds repeats what stands before it; else the best one.
-Edit find_edit(const Tokens& in, std::size_t recorded, const Tokens& with, const Tokens& other,
-               const Tokens& history, bool told_made_more, Repetition& repetition) {
-  if (with.empty()) return {in.size()};
-  std::size_t first = 1;
-  while (first < in.size() && !may_stand_for(in, recorded, first, with[0])) ++first;
-  Edit edit = best_edit(in, recorded, with);
-  if (first < in.size()) {
-    repetition = repetition_of_edit(slice(in, first), other, history, told_made_more);
-    if (repetition) return edit_at(in, with, first);
-  }
-  if (edit.length != first && edit.length < in.size())
-    repetition = repetition_of_edit(slice(in, edit.length), other, history, told_made_more);
-  return edit;
-}
+bool is_later(const Tokens& a, const Tokens& b) { return !a.empty() && !b.empty() && is_later(a[0], b[0]); }
 
 bool is_loop(const Repetition& repetition) {
   return repetition && std::min(repetition.told, repetition.others) > 1;
@@ -110,11 +29,14 @@ bool is_boundary(const Token& token) {
   return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall;
 }
 
-// Length of the shortest stretch, from the start and within one phase, in which both hold the same tokens in
-// another order; 0 = none.
+bool is_in_pass(const Token& token) { return token.part == Part::kForward || token.part == Part::kBackward; }
+
+// Length of the shortest stretch, from the start and within one phase or pass, in which both hold the same
+// tokens in another order; 0 = none.
 std::size_t permuted(const Tokens& a, const Tokens& b) {
   std::map<std::uint64_t, int> balance;
   std::size_t unequal = 0;
+  bool forward = false, backward = false;
   auto add = [&](std::uint64_t key, int by) {
     int& count = balance[key];
     unequal -= count != 0;
@@ -123,6 +45,11 @@ std::size_t permuted(const Tokens& a, const Tokens& b) {
   };
   for (std::size_t n = 0; n < std::min({a.size(), b.size(), std::size_t{64}}); ++n) {
     if (is_boundary(a[n]) || is_boundary(b[n])) return 0;
+    for (Part part : {a[n].part, b[n].part}) {
+      forward = forward || part == Part::kForward;
+      backward = backward || part == Part::kBackward;
+    }
+    if (forward && backward) return 0;
     add(a[n].key, 1);
     add(b[n].key, -1);
     if (unequal == 0) return n + 1;
@@ -140,6 +67,12 @@ bool same_purpose_other_arguments(const Token& a, const Token& b) {
   return a.kind == Token::Kind::kCall && b.kind == Token::Kind::kCall && a.call->op == b.call->op &&
          !parts_differ(a, b) && !steps_differ(a, b) && a.phase == b.phase && a.module == b.module &&
          (a.line == b.line || !a.line || !b.line);
+}
+
+// Calls outside passes and modules.
+bool is_plain(const Tokens& tokens) {
+  return std::all_of(tokens.begin(), tokens.end(),
+                     [](const Token& token) { return token.call && !token.module && !is_in_pass(token); });
 }
 
 bool begins_step(const Token& token) { return token.kind == Token::Kind::kStep; }
@@ -237,6 +170,8 @@ class Teller {
       return possible && edit.whole && edit.proof > edit.length;
     };
     if (plain(deletion_, can_delete_) || plain(insertion_, can_insert_)) return false;
+    // A round that stands directly before was made once more: the others come to it again after what they do.
+    if (can_insert_ && more_.round.size() > 1 && insertion_.proof > 0) return false;
     std::size_t n = permuted(suspect_, other_);
     // Behind the stretch they have to agree again.
     bool more_recorded = n < std::min(suspect_.size(), other_.size());
@@ -280,6 +215,8 @@ class Teller {
     if (can_insert_) return false;
     Repetition gone_on = repetition_gone_on(suspect_, other_, history_);
     if (!gone_on) return false;
+    // Training steps are the job itself: what the others do between two of them was left out.
+    if (can_delete_ && holds_step(gone_on.round) && is_plain(cut())) return false;
     story.kind = Story::Kind::kInsertion;
     story.added = slice(suspect_, gone_on.round.size());
     story.repetition = std::move(gone_on);
@@ -290,6 +227,7 @@ class Teller {
   bool other_rounds(Story& story) const {
     Repetition left = repetition_begun_again(suspect_, other_, history_);
     if (!left) left = repetition_of_passes(suspect_, other_, history_);
+    if (!left) left = repetition_in_any_order(suspect_, other_, history_);
     if (!left) return false;
     bool more = left.told > left.others;
     story.kind = more ? Story::Kind::kInsertion : Story::Kind::kDeletion;
@@ -300,7 +238,7 @@ class Teller {
 
   bool deletion(Story& story) const {
     if (!can_delete_) return false;
-    Tokens cut = slice(ahead_, deletion_.length);
+    Tokens cut = this->cut();
     if (makes_step_of(cut)) return false;
     std::ptrdiff_t in_round = reductions(ahead_, period_of(ahead_));
     bool all_reductions =
@@ -312,8 +250,34 @@ class Teller {
     story.repetition = fewer_;
     story.leaves_out_another_backward = is_another_backward(cut, history_);
     story.others_went_on = deletion_.length < other_.size();
+    story.came_round = came_round(cut);
     story.left_out = std::move(cut);
     return true;
+  }
+
+  // What the suspects left out.  Where the order within a pass is another each time, what is predicted of it
+  // says nothing: only what stands before the pass is missing.
+  Tokens cut() const {
+    std::size_t n = 0;
+    while (n < deletion_.length && !is_in_pass(ahead_[n])) ++n;
+    bool order_only =
+        n > 0 && n >= other_.size() && is_in_pass(suspect_[0]) &&
+        std::all_of(ahead_.begin() + static_cast<std::ptrdiff_t>(n),
+                    ahead_.begin() + static_cast<std::ptrdiff_t>(deletion_.length), [&](const Token& token) {
+                      return token.part == suspect_[0].part && token.phase == suspect_[0].phase;
+                    });
+    return slice(ahead_, order_only ? n : deletion_.length);
+  }
+
+  // Behind the gap they agree with the others, and make again what stands directly before it, or are in a
+  // later step.
+  bool came_round(const Tokens& cut) const {
+    std::size_t agreed = agreement(suspect_, 0, ahead_, deletion_.length);
+    if (agreed < kFewestAlike || history_.empty()) return false;
+    for (std::size_t i = 0; i < agreed && suspect_[i].key != cut[0].key; ++i) {
+      if (suspect_[i].key == history_.back().key || is_later(suspect_[i], cut[0])) return true;
+    }
+    return false;
   }
 
   bool better_than_insertion(bool leaves_out_all_reductions) const {
@@ -327,12 +291,18 @@ class Teller {
     // A loop that was left or gone on with is likelier than a call between its rounds; one round alone makes
     // no loop.
     if (is_loop(fewer_)) return true;
+    // What they would have done more is what the others do behind the gap: they left out something twice.
+    if (deletion_.proof > deletion_.length && insertion_.length > deletion_.length + deletion_.proof)
+      return true;
     if (deletion_.to_the_end != insertion_.to_the_end) return deletion_.to_the_end;
     return deletion_.length <= insertion_.length;
   }
 
   bool insertion(Story& story) const {
-    if (!can_insert_) return false;
+    // Whoever begins the backward pass before the others has left something out.
+    bool left_forward = !other_.empty() && is_boundary(suspect_[0]) && suspect_[0].part == Part::kBackward &&
+                        other_[0].kind == Token::Kind::kModule && other_[0].part == Part::kForward;
+    if (!can_insert_ || left_forward) return false;
     story.kind = Story::Kind::kInsertion;
     story.added = slice(suspect_, insertion_.length);
     story.repetition = more_;
