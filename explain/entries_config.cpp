@@ -115,6 +115,8 @@ const Entries& config_entries() {
        Severity::kWillFail,
        "\"auto\" is left in a configuration that plain deepspeed.initialize reads",
        {{R"('>' not supported between instances of 'str' and '(int|float)')", R"(deepspeed/)"},
+        {R"(unsupported operand type\(s\) for [/*%]+: '(str|int)' and '(str|int)')",
+         R"(deepspeed/runtime/config\.py)"},
         {R"(warmup_num_steps must be a positive integer, got auto)"},
         {R"(too many values to unpack \(expected 2\))", R"(deepspeed/)"},
         {R"(multi_tensor_adam\(\): incompatible function arguments)", R"(deepspeed/)"}},

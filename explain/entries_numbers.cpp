@@ -1,6 +1,4 @@
 // What the reported losses and gradient norms say.
-#include <cstdio>
-
 #include "explain/hits.h"
 #include "explain/words.h"
 
@@ -14,12 +12,6 @@ Hits::Hit hit_of(const Numbers::Event& event, const std::string& summary) {
   hit.summary = summary;
   hit.text = event.text;
   return hit;
-}
-
-std::string short_number(double value) {
-  char text[40];
-  std::snprintf(text, sizeof text, "%.4g", value);
-  return text;
 }
 
 void nan_later(const Entry&, const Observed& seen, Hits& hits) {
@@ -48,16 +40,16 @@ void shrinking_scale(const Entry&, const Observed& seen, Hits& hits) {
   if (!shrinking) return;
   std::string text = counted(shrinking->times, "step") + " skipped because of overflow";
   if (shrinking->to > 0)
-    text += ", the loss scale falling from " + short_number(shrinking->from) + " to " +
-            short_number(shrinking->to);
+    text +=
+        ", the loss scale falling from " + number_text(shrinking->from) + " to " + number_text(shrinking->to);
   hits.add(hit_of(*shrinking, text));
 }
 
 void spike(const Entry&, const Observed& seen, Hits& hits) {
   const auto& spike = seen.numbers.spike;
   if (spike)
-    hits.add(hit_of(*spike, "the gradient norm jumps to " + short_number(spike->value) +
-                                ", from a median of " + short_number(spike->median)));
+    hits.add(hit_of(*spike, "the gradient norm jumps to " + number_text(spike->value) +
+                                ", from a median of " + number_text(spike->median)));
 }
 
 }  // namespace

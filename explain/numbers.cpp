@@ -74,7 +74,7 @@ void Numbers::take_loss(const Line& line, std::size_t at) {
   if (nan && !kind && !nan_first) kind = event(line, of.losses);
   ++of.losses;
   ++losses_;
-  last_loss_ = nan ? "nan" : std::to_string(*value);
+  last_loss_ = value;
 }
 
 void Numbers::take_grad_norm(const Line& line, std::size_t at) {

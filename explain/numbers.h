@@ -37,7 +37,7 @@ class Numbers {
   std::uint64_t progress() const { return step_ ? step_ : losses_; }
   std::uint64_t losses() const { return losses_; }
   std::uint64_t overflows() const { return overflows_; }
-  const std::string& last_loss() const { return last_loss_; }
+  std::optional<double> last_loss() const { return last_loss_; }
 
   std::optional<Event> nan_first, nan_later, nan_in_evaluation, nan_gradients;
   std::optional<Spike> spike;
@@ -55,7 +55,7 @@ class Numbers {
 
   std::map<Speaker, Of> of_;
   std::uint64_t losses_ = 0, step_ = 0, overflows_ = 0;
-  std::string last_loss_;
+  std::optional<double> last_loss_;
 };
 
 }  // namespace dshang::explain

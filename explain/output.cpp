@@ -85,7 +85,7 @@ std::vector<std::string> facts_of(const Observed& observed) {
     std::string text = "training reached ";
     text += numbers.losses() == numbers.progress() ? counted(numbers.losses(), "report")
                                                    : "step " + std::to_string(numbers.progress());
-    if (!numbers.last_loss().empty()) text += ", last loss " + numbers.last_loss();
+    if (numbers.last_loss()) text += ", last loss " + number_text(*numbers.last_loss());
     facts.push_back(text);
   }
   for (std::string& fact : observed.nccl.facts()) facts.push_back(std::move(fact));

@@ -107,8 +107,10 @@ void Scan::keep_last_line(std::string_view text) {
   std::size_t end = text.find_last_not_of("\n\r \t");
   if (end == std::string_view::npos) return;
   std::size_t begin = line_begin(text, end > kLongestText ? end - kLongestText : 0, end);
+  auto behind = std::count(text.begin() + static_cast<std::ptrdiff_t>(end), text.end(), '\n');
+  std::uint64_t line = file().lines - static_cast<std::uint64_t>(behind) + 1;
   file().last_line = text.substr(begin, end + 1 - begin);
-  file().last_place = {static_cast<std::uint32_t>(observed_->files.size() - 1), file().lines};
+  file().last_place = {static_cast<std::uint32_t>(observed_->files.size() - 1), line};
 }
 
 void Scan::look_at_line(std::string_view raw, bool whole) {

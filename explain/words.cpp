@@ -34,6 +34,12 @@ std::string ranks_text(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + text;
 }
 
+std::string number_text(double number) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.4g", number);
+  return text;
+}
+
 std::string bytes_text(std::uint64_t bytes) {
   static const char* kUnits[] = {"bytes", "KB", "MB", "GB", "TB"};
   double number = static_cast<double>(bytes);

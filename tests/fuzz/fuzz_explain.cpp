@@ -1,5 +1,5 @@
-// Any bytes taken for a log, in pieces of any size: it is explained on one screen, in valid text, and the size of the
-// pieces changes nothing.
+// Any bytes taken for a log, in pieces of any size: it is explained on one screen, in valid text, and the
+// size of the pieces changes nothing.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -63,10 +63,37 @@ Using /home/user/.cache/torch_extensions as PyTorch extensions root...
 std::vector<std::string> fuzz_seeds() { return {kRanks, kNumbers}; }
 
 std::vector<std::string> fuzz_words() {
-  return {"\n", "\r", "\r\n", "\x1b[31m", "\x1b[", "[rank999999999]: ", "[default0]:", "3: ", "worker-1: ", "(A pid=1, ip=::1) ",
-          "loss", "loss:", "nan", "1e999", "grad_norm=", "step 4294967296", " [", "/", "it/s", "  File \"",
-          "Traceback (most recent call last)", "he above exception", "Exception ignored in", "WorkNCCL(SeqNum=",
-          "\xff\xfe", "\xe2\x82", " via NET/", "commId ", " rank ", " nranks 2147483648", "world_size: 99999999"};
+  return {"\n",
+          "\r",
+          "\r\n",
+          "\x1b[31m",
+          "\x1b[",
+          "[rank999999999]: ",
+          "[default0]:",
+          "3: ",
+          "worker-1: ",
+          "(A pid=1, ip=::1) ",
+          "loss",
+          "loss:",
+          "nan",
+          "1e999",
+          "grad_norm=",
+          "step 4294967296",
+          " [",
+          "/",
+          "it/s",
+          "  File \"",
+          "Traceback (most recent call last)",
+          "he above exception",
+          "Exception ignored in",
+          "WorkNCCL(SeqNum=",
+          "\xff\xfe",
+          "\xe2\x82",
+          " via NET/",
+          "commId ",
+          " rank ",
+          " nranks 2147483648",
+          "world_size: 99999999"};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -24,7 +24,8 @@ Found found_by(const Literals& literals, std::string_view text) {
 Found found_plainly(const std::vector<std::string>& words, std::string_view text) {
   Found found;
   for (std::size_t word = 0; word < words.size(); ++word) {
-    for (std::size_t at = text.find(words[word]); at != std::string_view::npos; at = text.find(words[word], at + 1))
+    for (std::size_t at = text.find(words[word]); at != std::string_view::npos;
+         at = text.find(words[word], at + 1))
       found.emplace(at, word);
   }
   return found;
@@ -44,7 +45,8 @@ TEST_CASE("the literal of an expression stands in each of its matches") {
 }
 
 TEST_CASE("every word is found at every place, whatever stands around it") {
-  std::vector<std::string> words = {"loss", "lossy", "abab", "babab", "aaaa", "CUDA out of memory", "memo", "ry: a"};
+  std::vector<std::string> words = {"loss", "lossy", "abab", "babab", "aaaa", "CUDA out of memory",
+                                    "memo", "ry: a"};
   Literals literals(words);
   CHECK(found_by(literals, "").empty());
   CHECK(found_by(literals, "los").empty());
@@ -85,8 +87,12 @@ TEST_CASE("an exception by itself is explained") {
   REQUIRE(told.size() == 1);
   CHECK(std::string(told[0].entry->id) == "X-02");
   CHECK(explain_text("RuntimeError: something of my own").empty());
-  CHECK(explain_text("  File \"train.py\", line 1, in main\nTypeError: '>' not supported between instances of 'str' and 'int'").empty());
-  told = explain_text("  File \"/x/deepspeed/a.py\", line 1, in b\nTypeError: '>' not supported between instances of 'str' and 'int'");
+  CHECK(explain_text("  File \"train.py\", line 1, in main\nTypeError: '>' not supported between instances "
+                     "of 'str' and 'int'")
+            .empty());
+  told = explain_text(
+      "  File \"/x/deepspeed/a.py\", line 1, in b\nTypeError: '>' not supported between instances of 'str' "
+      "and 'int'");
   REQUIRE(told.size() == 1);
   CHECK(std::string(told[0].entry->id) == "X-05");
 }
