@@ -21,7 +21,8 @@ const Entries& checkpoint_entries() {
        {{R"(Unable to find 'latest' file at .+)"},
         {R"(Directory '.+' doesn't exist)", R"(zero_to_fp32|deepspeed)"},
         {R"(Expected \d+ of '\*_optim_states\.pt' under '.+' but found \d+ files)"},
-        {R"(please `pip install (safetensors|huggingface_hub)`)"}},
+        {R"(please `pip install (safetensors|huggingface_hub)`)"},
+        {R"(No module named '(safetensors|huggingface_hub)')", R"(zero_to_fp32)"}},
        "DeepSpeed 0.10-0.19.8",
        "the directory of one tag instead of its parent, missing shards, or a missing package",
        "`python zero_to_fp32.py CKPT OUT_DIR` with the parent, where `latest` lies (before 0.15 the second "

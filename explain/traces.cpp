@@ -80,17 +80,17 @@ void Traces::end() {
   ignored_.clear();
 }
 
-const Trace* Traces::around(const Line& line) const {
+Trace* Traces::around(const Line& line) {
   auto open = open_.find(line.who);
   if (open != open_.end()) return &open->second;
   auto latest = latest_.find(line.who);
   if (latest == latest_.end()) return nullptr;
-  const Trace& trace = all_[latest->second];
+  Trace& trace = all_[latest->second];
   bool near = trace.last.file == line.place.file && line.place.line - trace.last.line <= kBehind;
   return near ? &trace : nullptr;
 }
 
-std::string Traces::frames_above(const Line& line) const {
+std::string Traces::frames_above(const Line& line) {
   std::string text;
   if (const Trace* trace = around(line)) {
     for (const std::string& frame : trace->frames) text += frame + "\n";
@@ -99,7 +99,7 @@ std::string Traces::frames_above(const Line& line) const {
 }
 
 void Traces::mark_known(const Line& line) {
-  if (const Trace* trace = around(line)) const_cast<Trace*>(trace)->known = true;
+  if (Trace* trace = around(line)) trace->known = true;
 }
 
 const Trace* Traces::first_unknown() const {

@@ -27,7 +27,7 @@ class Traces {
   void end();
 
   // Frames above a line, joined with line ends; "" where there are none.
-  std::string frames_above(const Line& line) const;
+  std::string frames_above(const Line& line);
   // The line is known.
   void mark_known(const Line& line);
 
@@ -39,7 +39,7 @@ class Traces {
  private:
   void close(Trace trace, const Line& line);
   // The traceback that the line is in, or right behind.
-  const Trace* around(const Line& line) const;
+  Trace* around(const Line& line);
 
   std::map<Speaker, Trace> open_;
   std::map<Speaker, std::size_t> latest_;   // in all_

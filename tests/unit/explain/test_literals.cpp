@@ -40,7 +40,7 @@ TEST_CASE("the literal of an expression stands in each of its matches") {
   CHECK(required_literal(R"(abcd|efgh)").empty());
   CHECK(required_literal(R"(ab(cdefgh)?ijk)") == "ijk");
   CHECK(required_literal(R"(a{2}bcdef[xyz]+gh)") == "bcdef");
-  CHECK(required_literal(R"([(\]]long [^)] short)") == "long ");
+  CHECK(required_literal(R"([(\]]long [^)] sho)") == "long ");
   CHECK(required_literal(R"(x\S+ lon\*g)") == " lon*g");
 }
 
