@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "detectors/known_error.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -146,6 +147,7 @@ void tell_raised(const JobView& view, const Raised& raised, Explanation& explana
                             "end too.";
   explanation.fix.insert(explanation.fix.begin(),
                          "Mend what raises " + type_of(view, e) + " on " + rank + agree);
+  tell_known(view, e, explanation.evidence, explanation.fix);
 }
 
 }  // namespace dshang::detect

@@ -8,6 +8,7 @@
 
 #include "detectors/ended.h"
 #include "detectors/host_memory_end.h"
+#include "detectors/known_error.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -28,6 +29,16 @@ bool counts(const JobView& view, const std::vector<Ended>& all, const Ended& end
     return !stopped_with_others(view, all, ended) && (victims || !others_may_follow(view, ended));
   if (!victims || victims->until_ns <= ended.death.time_ns) return false;
   return static_cast<double>(victims->until_ns - ended.death.time_ns) / 1e9 >= view.stall_after();
+}
+
+// With which it ended: it made no call after it.
+const job::Exception* last_exception(const job::RankView& rank) {
+  const auto& exceptions = rank.records().exceptions;
+  const auto& calls = rank.records().calls;
+  if (exceptions.empty()) return nullptr;
+  const job::Exception& last = exceptions.at(exceptions.end() - 1);
+  bool went_on = !calls.empty() && calls.at(calls.end() - 1).enter_ns > last.time_ns;
+  return went_on ? nullptr : &last;
 }
 
 void add_last_exception(const JobView& view, const job::RankView& rank, Finding& finding) {
@@ -105,6 +116,11 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
         "Read this rank's own output first: what it printed last is the cause, the time-out of the others is "
         "not.",
         "The other ranks cannot recover: stop the job and restart from the last checkpoint."};
+  }
+  // A failed allocation is explained by its own finding, and SIGKILL comes from outside.
+  bool killed = first.death.by_signal && first.death.code == 9;
+  if (!first.normal() && !killed && !f.consequence_of) {
+    if (const job::Exception* last = last_exception(*first.rank)) tell_known(view, *last, f.evidence, f.fix);
   }
   return f;
 }

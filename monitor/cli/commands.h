@@ -2,7 +2,7 @@
 // chosen.
 //
 // A command returns the exit status: 0, or 2 for input that it cannot use, with one line on stderr; doctor
-// returns 1 for what will fail or hang.
+// returns 1 for what will fail or hang, explain for a known error.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,6 +19,7 @@ void add_path(CLI::App& app, Run* chosen);
 void add_dry_run(CLI::App& app, Run* chosen);
 // The words of the command line tell which of them stand behind --.
 void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv);
+void add_explain(CLI::App& app, Run* chosen);
 
 // "dshang: <text>" on stderr; returns 2.
 int bad_input(const std::string& text);

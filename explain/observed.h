@@ -1,0 +1,56 @@
+// What was seen in the logs, before anything is made of it.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "explain/entry.h"
+#include "explain/line.h"
+#include "explain/nccl_lines.h"
+#include "explain/numbers.h"
+#include "explain/traces.h"
+#include "explain/watchdog.h"
+
+namespace dshang::explain {
+
+struct LogFile {
+  std::string name;
+  std::uint64_t bytes = 0, lines = 0;
+  Place last_place;
+  std::string last_line;  // the last that is not empty
+  std::string trouble;    // why the rest could not be read
+};
+
+// All lines in which an entry was seen.
+struct Sighting {
+  Place first;
+  std::uint64_t count = 0;
+  std::set<Speaker> speakers;
+  std::string text;            // of the first
+  std::uint64_t progress = 0;  // steps or reported losses before it
+};
+
+struct Observed {
+  std::vector<LogFile> files;
+  std::map<std::string, Sighting> seen;       // by the entry's id
+  std::map<Speaker, Sighting> out_of_memory;  // each rank's first
+  std::map<Speaker, Sighting> out_of_memory_in_save;
+  Traces traces;
+  Numbers numbers;
+  NcclLines nccl;
+  Watchdog watchdog;
+  std::set<Speaker> speakers;
+  std::map<int, std::string> node_of;  // by global rank
+  int world_size = 0;                  // 0 unknown
+  bool config_printed = false, config_has_nvme = false;
+
+  const Sighting* sighting(const std::string& id) const {
+    auto found = seen.find(id);
+    return found == seen.end() ? nullptr : &found->second;
+  }
+  bool trained() const { return numbers.progress() > 0; }
+};
+
+}  // namespace dshang::explain

@@ -1,0 +1,105 @@
+"""The command itself: what it says to wrong words and to logs that are none."""
+import gzip
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+from explain_cli import BUILD, explain, findings, ids, report
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["no_such.log"], "no_such.log: No such file or directory"),
+    (["."], ".: is a directory; name the logs in it"),
+    (["--frob"], "--frob"),
+])
+def test_a_mistake_gets_one_line_that_helps(arguments, says, tmp_path):
+    told = explain(*arguments, cwd=tmp_path)
+    assert (told.returncode, told.stdout) == (2, "")
+    assert says in told.stderr and told.stderr.startswith("dshang: ") and told.stderr.count("\n") == 1, told.stderr
+
+
+def test_standard_input_is_read_where_no_log_is_named():
+    told = explain(text=OOM + "\n")
+    assert told.returncode == 1 and "WILL FAIL [12.6-1]" in told.stdout and "standard input:1" in told.stdout
+
+
+def test_an_empty_log_is_said_to_be_empty(tmp_path):
+    (tmp_path / "empty.log").write_text("")
+    told = explain("empty.log", cwd=tmp_path)
+    assert told.returncode == 0 and "nothing that is known to be wrong" in told.stdout
+    assert report(tmp_path / "empty.log")["not_checked"] == [f"{tmp_path}/empty.log is empty"]
+
+
+def test_bytes_that_are_no_text_are_no_trouble():
+    noise = bytes(range(256)) * 4096
+    assert findings("-", text=noise) == []
+    assert [one["id"] for one in findings("-", text=noise + b"\n\xff\xfe" + OOM.encode() + b"\xff\x00\n" + noise)] == ["12.6-1"]
+
+
+def test_an_endless_line_is_read_in_pieces():
+    assert ids("x" * 3_000_000 + " " + OOM + " " + "y" * 3_000_000) == ["12.6-1"]
+    told = explain(text="\r".join(f" 5%|#  | {i}/900 [00:01<00:10,  9.2it/s]" for i in range(1, 40000)) + "\n" + OOM)
+    assert "[12.6-2]" in told.stdout and "after 39999 steps" in told.stdout
+
+
+def test_a_packed_log_that_is_cut_off_is_read_up_to_there(tmp_path):
+    noise = "".join(f"{os.urandom(20).hex()}\n" for _ in range(20000))
+    packed = gzip.compress((OOM + "\n" + noise).encode())
+    (tmp_path / "log.gz").write_bytes(packed[:len(packed) // 2])
+    told = report(tmp_path / "log.gz")
+    assert [one["id"] for one in told["findings"]] == ["12.6-1"]
+    assert len(told["not_checked"]) == 1 and "could not be read behind line" in told["not_checked"][0]
+
+
+def test_an_unknown_error_is_said_to_be_unknown_with_its_traceback():
+    log = ('[rank1]: Traceback (most recent call last):\n[rank1]:   File "train.py", line 8, in <module>\n[rank1]:     main()\n'
+           '[rank1]:   File "train.py", line 5, in main\n[rank1]:     raise Odd("7 of 9")\n[rank1]: odd.Odd: 7 of 9\n'
+           '[rank0]: Traceback (most recent call last):\n[rank0]:   File "train.py", line 9, in main\n[rank0]: ValueError: later\n')
+    told = explain(text=log)
+    assert told.returncode == 0
+    assert "UNKNOWN ERROR odd.Odd: 7 of 9" in told.stdout and "standard input:6, rank 1" in told.stdout
+    assert 'File "train.py", line 5, in main' in told.stdout and "later" not in told.stdout
+    told = report("-", text=log)
+    assert told["findings"] == [] and [one["summary"] for one in told["unknown"]] == ["odd.Odd: 7 of 9", "ValueError: later"]
+
+
+def test_an_ignored_exception_and_a_caught_launcher_are_no_unknown_errors():
+    log = ('Exception ignored in: <function A.__del__ at 0x1>\nTraceback (most recent call last):\n  File "a.py", line 1, in __del__\n'
+           "AttributeError: x\nTraceback (most recent call last):\n"
+           '  File "run.py", line 1, in <module>\ntorch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n')
+    assert report("-", text=log)["unknown"] == []
+
+
+def test_a_chain_of_exceptions_is_one():
+    log = ('Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 3\n\n'
+           "During handling of the above exception, another exception occurred:\n\nTraceback (most recent call last):\n"
+           f'  File "a.py", line 2, in f\n{OOM}\n')
+    told = report("-", text=log)
+    assert [one["id"] for one in told["findings"]] == ["12.6-1"] and told["unknown"] == []
+
+
+def test_a_bar_is_drawn_on_a_terminal_only(tmp_path):
+    """Of a pipe that is slow: seconds pass."""
+    ours, theirs = pty.openpty()
+    feeder = "import sys, time\nfor _ in range(14):\n    sys.stdout.write('step\\n' * 700000); sys.stdout.flush(); time.sleep(0.12)\n"
+    slow = subprocess.Popen(["python3", "-c", feeder], stdout=subprocess.PIPE)
+    told = subprocess.run([BUILD / "dshang", "explain"], stdin=slow.stdout, stdout=subprocess.PIPE, stderr=theirs, timeout=60)
+    os.close(theirs)
+    slow.wait()
+    assert told.returncode == 0 and b"dshang: " in os.read(ours, 4096)
+    os.close(ours)
+
+
+def test_the_catalogue_is_complete():
+    entries = json.loads(explain("--entries", "--json").stdout)["entries"]
+    assert len(entries) >= 80 and len({entry["id"] for entry in entries}) == len(entries)
+    for entry in entries:
+        assert all(value for name, value in entry.items() if name != "patterns"), entry
+    text = explain("--entries").stdout
+    assert all(f"{entry['id']}  {entry['severity']}: " in text for entry in entries)
+    assert text.endswith(f"{len(entries)} known errors\n")

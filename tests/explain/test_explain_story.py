@@ -1,0 +1,135 @@
+"""What happened, in order: causes before consequences, ranks and nodes together, which rank differs."""
+import pytest
+
+from explain_cli import explain, findings, ids, report
+from test_explain_entries import DEEPSPEED, INIT, OOM, timeout
+
+CLOSED = "[rank{}]: RuntimeError: [pair.cc:537] Connection closed by peer [127.0.0.1]:4\n"
+
+
+def trace(rank, error, frame="train.py"):
+    prefix = f"[rank{rank}]: " if rank is not None else ""
+    return "".join(f"{prefix}{line}\n" for line in ("Traceback (most recent call last):", f'  File "{frame}", line 8, in main', "    go()", error))
+
+
+def summary(text, entry):
+    return next(one["summary"] for one in findings("-", text=text) if one["id"] == entry)
+
+
+def test_the_out_of_memory_before_the_time_outs_it_caused():
+    log = timeout(0) + timeout(1) + "[rank3]: " + OOM + "\n" + CLOSED.format(2)
+    assert ids(log) == ["12.6-4", "X-46", "E-07"]
+    told = explain(text=log).stdout
+    assert told.index("WILL FAIL [12.6-4]") < told.index("THEN [X-46]")
+
+
+def test_the_first_traceback_of_the_first_rank_that_failed_before_the_rest():
+    log = trace(2, "ValueError: odd") + trace(0, "ValueError: optimizer got an empty parameter list") + CLOSED.format(1)
+    told = explain(text=log).stdout
+    assert told.index("UNKNOWN ERROR ValueError: odd") < told.index("WILL FAIL [X-42]") < told.index("[E-07]")
+    turned = trace(0, "ValueError: optimizer got an empty parameter list") + trace(2, "ValueError: odd")
+    told = explain(text=turned).stdout
+    assert told.index("WILL FAIL [X-42]") < told.index("UNKNOWN ERROR ValueError: odd")
+
+
+def test_an_unknown_error_stands_before_the_time_outs_it_caused():
+    log = timeout(0) + timeout(1) + trace(2, "ValueError: odd")
+    told = explain(text=log).stdout
+    assert told.index("UNKNOWN ERROR ValueError: odd") < told.index("THEN [X-46]")
+
+
+def test_tracebacks_of_mixed_ranks_are_put_together():
+    lines = [trace(rank, error, frame).splitlines(keepends=True) for rank, error, frame in (
+        (0, "TypeError: expected str, bytes or os.PathLike object, not NoneType", "/x/deepspeed/runtime/zero/stage3.py"),
+        (1, "TypeError: expected str, bytes or os.PathLike object, not NoneType", "data.py"))]
+    told = report("-", text="".join(line for pair in zip(*lines) for line in pair))
+    assert [(one["id"], one["where"]) for one in told["findings"]] == [("X-25", "standard input:7, rank 0")]
+    assert [one["where"] for one in told["unknown"]] == ["standard input:8, rank 1"]
+
+
+def test_repeats_are_one_finding_with_their_ranks_and_nodes():
+    lines = "".join(f"worker-{rank // 4}: [rank{rank}]: {OOM}\n" for rank in range(8))
+    found = findings("-", text=lines)
+    assert [one["id"] for one in found] == ["12.6-1"]
+    assert found[0]["where"] == "standard input:1, ranks 0-7 (worker-0, worker-1), 8 lines"
+    local = "".join(f"worker-{node}: [default{rank}]:{OOM}\n" for node in range(2) for rank in range(2))
+    assert findings("-", text=local)[0]["where"] == "standard input:1, local ranks 0, 1 of worker-0, local ranks 0, 1 of worker-1, 4 lines"
+
+
+def test_logs_of_single_ranks_as_torchrun_writes_them(tmp_path):
+    for rank in range(2):
+        folder = tmp_path / "attempt_0" / str(rank)
+        folder.mkdir(parents=True)
+        (folder / "stderr.log").write_text(OOM + "\n" if rank else "step 400 loss: 2.0\n")
+    found = findings(tmp_path / "attempt_0/0/stderr.log", tmp_path / "attempt_0/1/stderr.log")
+    assert [one["id"] for one in found] == ["12.6-4"] or [one["id"] for one in found] == ["12.6-2"]
+    assert "1/stderr.log:1, local rank 1" in found[0]["where"] and "400 steps" in found[0]["summary"]
+
+
+def test_equal_calls_that_timed_out_name_the_rank_that_did_not_come():
+    text = summary("world size: 4\n" + timeout(0) + timeout(1) + timeout(3), "X-46")
+    assert "ranks 0, 1, 3 waited in ALLREDUCE #54 (1 -> 1) for 600 s" in text and "rank 2 did not come to it" in text
+    assert "all in the same call" in summary("world size: 2\n" + timeout(0) + timeout(1), "X-46")
+
+
+@pytest.mark.parametrize("odd, says", [
+    (dict(op="ALLGATHER"), "rank 2 in ALLGATHER #54 (1 -> 1)"),
+    (dict(numel=75264), "rank 2 in ALLREDUCE #54 (75264 -> 75264)"),
+    (dict(seq=53), "rank 2 in ALLREDUCE #53 (1 -> 1)"),
+])
+def test_different_calls_that_timed_out_name_the_rank_that_differs(odd, says):
+    log = timeout(0) + timeout(1) + timeout(3) + timeout(2, **odd)
+    assert ids(log) == ["E-01"]
+    text = summary(log, "E-01")
+    assert "ranks 0, 1, 3 in ALLREDUCE #54 (1 -> 1)" in text and says in text and "rank 2 differs from the majority" in text
+
+
+def test_two_ranks_have_no_majority():
+    text = summary(timeout(0) + timeout(1, op="BROADCAST"), "E-01")
+    assert "No majority" in text and "differs" not in text
+
+
+def test_calls_of_different_groups_are_not_compared():
+    log = timeout(0, 54, group="0(default_pg)") + timeout(1, 54, group="0(default_pg)") + timeout(2, 7, "ALLGATHER", group="9")
+    assert ids(log) == ["X-46"]
+    one_group = timeout(0, 54, group="0(default_pg)") + timeout(1, 7, "ALLGATHER", group="0(default_pg)")
+    assert ids(one_group) == ["E-01"]
+
+
+def test_old_wording_of_the_watchdog_is_read():
+    line = "[E ProcessGroupNCCL.cpp:821] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1756, OpType={}, TensorShape=[{}, 2], Timeout(ms)=1800000) ran for 1805 milliseconds before timing out.\n"
+    text = summary(line.format(0, "ALLREDUCE", 1) + line.format(1, "ALLREDUCE", 1) + line.format(2, "ALLREDUCE", 5), "E-01")
+    assert "ranks 0, 1 in ALLREDUCE #1756 ([1, 2])" in text and "rank 2 in ALLREDUCE #1756 ([5, 2])" in text
+
+
+def test_what_nccl_chose_is_told():
+    log = ("w0:9:9 [0] NCCL INFO NCCL version 2.30.7+cuda13.0\n" + INIT.format(0, 2) + INIT.format(1, 2)
+           + "w0:9:9 [0] NCCL INFO Using network IB\n"
+           + "w0:9:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[0] [send] via NET/IB/0/GDRDMA\n" * 2
+           + "w0:9:9 [0] NCCL INFO 16 coll channels, 0 collnet channels, 16 nvls channels, 16 p2p channels\n"
+           + "w0:9:9 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 busId 9b000 commId 0x5a - Init COMPLETE\n"
+           + "w1:9:9 [0] NCCL INFO ncclCommInitRank comm 0x2 rank 1 nranks 2 cudaDev 0 busId 9b000 commId 0x5a - Init START\n")
+    told = report("-", text=log)
+    assert told["findings"] == []
+    assert told["facts"] == [
+        "NCCL 2.30.7+cuda13.0, 2 ranks on 2 nodes, network IB; channels: 2 NET/IB; 16 channels (rings) for collectives",
+        "NCCL communicator 0x5a: rank 1 began to create it and did not finish"]
+
+
+def test_an_error_explained_by_a_more_exact_one_is_left_out():
+    log = DEEPSPEED + ("pydantic_core._pydantic_core.ValidationError: 1 validation error for DeepSpeedZeroConfig\nstage\n"
+                       "  Extra inputs are not permitted [type=extra_forbidden, input_value=1, input_type=int]\n")
+    assert ids(log) == ["X-22"]
+    assert ids("w:1:2 [0] NCCL WARN Call to posix_fallocate failed : No space left on device\n"
+               "DistBackendError: unhandled cuda error (run with NCCL_DEBUG=INFO for details)\n") == ["X-08"]
+
+
+def test_a_healthy_log_with_everything_in_it_is_silent():
+    log = ("[WARNING]  async_io requires the dev libaio .so object and headers but these were not found.\n" + INIT.format(0, 1)
+           + "w0:9:9 [0] NCCL INFO NET/IB : No device found.\nw0:9:9 [0] NCCL INFO Using network Socket\n"
+           + "w0:9:9 [0] NCCL INFO Channel 00 : 0[1] -> 1[2] via P2P/IPC\n"
+           + "[INFO] [deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768\n"
+           + "".join(f"{{'loss': {3 - i / 200}, 'grad_norm': {2 - i / 200}, 'learning_rate': 1e-05, 'epoch': {i / 100}}}\n" for i in range(200))
+           + "[INFO] [launch.py:285:main] Process 4101 exits successfully.\n")
+    told = report("-", text=log)
+    assert told["findings"] == [] and told["unknown"] == [] and "training reached 200 reports" in told["facts"][0]
