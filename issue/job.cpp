@@ -116,7 +116,7 @@ void add_errors(const RecordedJob* job, const std::vector<std::string>& logs, Ma
     if (!file) throw std::runtime_error(path + ": it cannot be read");
     int left_out = 0;
     for (const Traceback& one : tracebacks_of(file, kMostTracebacks, &left_out)) {
-      text += one.first.empty() ? "" : one.first + "\n";
+      if (!one.first.empty()) text += one.first.substr(0, one.first.find_last_not_of(' ') + 1) + "\n";
       text += one.text + (one.times > 1 ? "(" + std::to_string(one.times) + " times)\n\n" : "\n");
     }
     if (left_out > 0) text += std::to_string(left_out) + " more tracebacks in " + path + "\n";

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kHead = "Traceback (most recent call last):";
 constexpr std::size_t kLongestLine = 4096;
 constexpr int kMostLines = 150;
-constexpr int kLinesOfMessage = 20;  // behind the exception's first line
+constexpr int kLinesOfMessage = 8;  // behind the exception's first line
 
 struct Open {
   Traceback traceback;

@@ -5,6 +5,7 @@ import pathlib
 import subprocess
 import sys
 import tarfile
+import time
 
 ROOT = pathlib.Path(__file__).parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("TEST_BUILD", ROOT / "build")).absolute()
@@ -39,8 +40,7 @@ class Made:
     """What `dshang issue` left."""
 
     def __init__(self, *arguments, cwd, path, status=0, **variables):
-        told = issue(*arguments, "--output", cwd / "bug", cwd=cwd, path=path, **variables) if "--output" not in arguments \
-            else issue(*arguments, cwd=cwd, path=path, **variables)
+        told = issue("--output", cwd / "bug", *arguments, cwd=cwd, path=path, **variables)
         assert told.returncode == status, (told.returncode, told.stdout, told.stderr)
         self.said, self.complained = told.stdout, told.stderr
         self.markdown = (cwd / "bug.md").read_text()
@@ -72,4 +72,8 @@ def record(folder, **variables):
            "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29777", "DSHANG_DIR": str(folder / "job"),
            "LD_PRELOAD": f"{BUILD}/libdshang.so {BUILD}/libsimcuda.so", **variables}
     subprocess.run([sys.executable, HERE / "programs" / "recorded.py"], env=env, cwd=folder, capture_output=True, timeout=60)
+    until = time.monotonic() + 30
+    while list((folder / "job").glob("flight/spool.*")) or not (folder / "job" / "report.json").exists():
+        assert time.monotonic() < until, "the monitor did not finish its files"
+        time.sleep(0.05)
     return folder / "job"

@@ -2,6 +2,8 @@
 import ctypes
 import json
 import os
+import pathlib
+import time
 
 native = ctypes.CDLL(None)
 
@@ -18,4 +20,7 @@ note("deepspeed.config", json.dumps({"train_micro_batch_size_per_gpu": 2, "zero_
                                      "comet": {"enabled": True, "api_key": os.environ["PLANTED"]}}))
 note("hf.arguments", json.dumps({"learning_rate": 3e-5, "hub_token": os.environ["PLANTED"] + "x"}))
 native.dshang_step(ctypes.c_int64(7))
+until = time.monotonic() + 20
+while not list(pathlib.Path(os.environ["DSHANG_DIR"]).glob("flight/spool.*")) and time.monotonic() < until:
+    time.sleep(0.02)                       # the monitor has begun to watch
 raise RuntimeError(f"the server refused {os.environ['PLANTED']}")
