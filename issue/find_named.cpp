@@ -195,6 +195,8 @@ void find_named(std::string_view text, Secrets* found) {
       ++at;
       continue;
     }
+    bool escape = in_word(text[at]) && at + 1 < text.size() && in_name(text[at + 1]);
+    if (escape && begins_here(text, at + 1)) ++at;  // \npassword, written out
     Name name = name_at(text, at);
     if (!name.text.empty() && name.text.size() <= kLongestName) {
       find_at(text, name, found);

@@ -11,8 +11,6 @@ namespace {
 
 constexpr auto kNone = std::string_view::npos;
 
-bool begins_here(std::string_view text, std::size_t at) { return at == 0 || !in_word(text[at - 1]); }
-
 std::size_t end_of_run(std::string_view text, std::size_t at, Letters letters) {
   while (at < text.size() && is_letter_of(letters, text[at])) ++at;
   return at;
@@ -201,6 +199,14 @@ void find_bearer(std::string_view text, std::size_t at, Secrets* found) {
 }  // namespace
 
 bool in_word(char c) { return is_letter_of(Letters::kAlnum, c) || c == '_'; }
+
+bool begins_here(std::string_view text, std::size_t at) {
+  if (at == 0 || !in_word(text[at - 1])) return true;
+  bool escaped = at > 1 && text[at - 2] == '\\' && std::string_view("ntr").find(text[at - 1]) != kNone;
+  bool encoded = at > 2 && text[at - 3] == '%' && is_letter_of(Letters::kHex, text[at - 2]) &&
+                 is_letter_of(Letters::kHex, text[at - 1]);
+  return escaped || encoded;
+}
 
 void find_private_keys(std::string_view text, Secrets* found) {
   constexpr std::string_view kBegin = "-----BEGIN ", kEnd = "-----END ";

@@ -28,5 +28,7 @@ Secrets find_secrets(std::string_view text);
 
 // Letters of names and numbers, between which no secret begins.
 bool in_word(char c);
+// Whether a word can begin here: not behind a letter, unless that is part of an escape (\n, %3D).
+bool begins_here(std::string_view text, std::size_t at);
 
 }  // namespace dshang::issue
