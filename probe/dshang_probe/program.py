@@ -1,5 +1,4 @@
 """How this program was started, and what Hugging Face's trainer was told: for a bug report (dshang issue)."""
-import dataclasses
 import json
 import os
 import re
@@ -80,12 +79,13 @@ class Arguments:
     def _note(self, arguments):
         native = self.probe.native
         native.note("version.transformers", str(getattr(sys.modules.get("transformers"), "__version__", "unknown")))
-        if dataclasses.is_dataclass(arguments):
-            text = json.dumps(_changed(arguments), sort_keys=True, default=str)
+        dataclasses = sys.modules.get("dataclasses")             # transformers has imported it
+        if dataclasses is not None and dataclasses.is_dataclass(arguments):
+            text = json.dumps(_changed(arguments, dataclasses), sort_keys=True, default=str)
             native.note("hf.arguments", text if len(text) <= _LONGEST_ARGUMENTS else "cut " + text[:_LONGEST_ARGUMENTS - 4])
 
 
-def _changed(arguments):
+def _changed(arguments, dataclasses):
     """The fields whose values are not their defaults; none whose names are those of secrets."""
     changed = {}
     for field in dataclasses.fields(arguments):

@@ -1,4 +1,4 @@
-"""A tiny job whose ds_config is the JSON text of its argument."""
+"""A tiny job whose ds_config is the JSON text of its last argument."""
 import json
 import sys
 
@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 deepspeed.init_distributed()
 model = torch.nn.Linear(16, 16)
-engine, *_ = deepspeed.initialize(model=model, config=json.loads(sys.argv[1]))
+engine, *_ = deepspeed.initialize(model=model, config=json.loads(sys.argv[-1]))
 for step in range(3):
     loss = engine(torch.randn(2, 16, device=engine.device, dtype=engine.module.weight.dtype)).float().pow(2).mean()
     engine.backward(loss)
