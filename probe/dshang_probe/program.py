@@ -8,6 +8,7 @@ _LONGEST = 1000
 _LONGEST_ARGUMENTS = 3500
 _LAUNCHERS = ("deepspeed", "deepspeed.pt", "ds", "torchrun", "accelerate", "mpirun", "mpiexec", "srun", "horovodrun")
 _MODULES = ("torch.distributed.run", "torch.distributed.launch", "deepspeed.launcher.runner", "accelerate.commands.launch")
+_PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+\Z")
 _SECRET = re.compile(r"(?i)^(-{0,2}[\w.-]*(?:password|passwd|secret|token(?![a-z])|api[-_]?key|credential)[\w.-]*)(=.*)?$")
 
 
@@ -21,7 +22,6 @@ def note_command(native):
 
 def _text_of(words):
     """As a shell would read it, without values whose names are those of secrets."""
-    import shlex
     shown, hide = [], False
     for word in words:
         match = _SECRET.match(word)
@@ -33,7 +33,7 @@ def _text_of(words):
         else:
             shown.append(word)
             hide = bool(match and word.startswith("-"))
-    text = " ".join(shlex.quote(word) for word in shown)
+    text = " ".join(word if _PLAIN.match(word) else "'" + word.replace("'", "'\\''") + "'" for word in shown)
     return text if len(text) <= _LONGEST else text[:_LONGEST - 4] + " ..."
 
 
