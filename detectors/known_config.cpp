@@ -110,13 +110,22 @@ Finding finding_of(const Said& said, Severity severity) {
   return f;
 }
 
+// Whether an error can come of it: a value that is a text in the place of a number raises one of two types;
+// where there is no engine, or the environment is wrong, nothing goes on.
+bool can_follow(const Finding& other, Moment moment) {
+  if (moment != Moment::kAccepted) return true;
+  return std::any_of(other.evidence.begin(), other.evidence.end(), [](const std::string& line) {
+    return line.find("TypeError") != line.npos || line.find("ValueError") != line.npos;
+  });
+}
+
 // Makes it the cause of the errors and hangs that followed.
-void add_cause(Work& work, Finding f) {
+void add_cause(Work& work, Finding f, Moment moment) {
   bool fails = f.severity >= Severity::kError;
   for (Finding& other : work.findings) {
     bool followed = !other.consequence_of && other.severity >= Severity::kError && other.at >= f.at &&
                     other.type != f.type;
-    if (fails && followed) other.consequence_of = work.findings.size();
+    if (fails && followed && can_follow(other, moment)) other.consequence_of = work.findings.size();
   }
   work.findings.push_back(std::move(f));
 }
@@ -137,7 +146,7 @@ void tell_refusal(Work& work, const job::RankView& rank) {
     Finding f = finding_of(said, Severity::kError);
     f.evidence.push_back("DeepSpeed refused it: " + error);
     f.at = view.seconds(fact_time(view, rank, "deepspeed.refused"));
-    add_cause(work, std::move(f));
+    add_cause(work, std::move(f), Moment::kRefused);
   }
 }
 
@@ -156,7 +165,7 @@ void tell_chosen(Work& work, const doctor::Facts& facts, Moment moment, double a
     if (said.hits.empty()) continue;
     Finding f = finding_of(said, chosen.severity);
     f.at = at;
-    add_cause(work, std::move(f));
+    add_cause(work, std::move(f), moment);
   }
 }
 
@@ -181,7 +190,9 @@ bool ended_early(const job::RankView& rank) {
 void run(Work& work) {
   bool refused = false, accepted = false, ended = false;
   for (const job::RankView& rank : work.view.ranks) {
-    bool refuses = !fact_of(work.view, rank, {"deepspeed.refused"}).empty();
+    // A program may try another configuration, and go on with that.
+    std::uint64_t refused_at = fact_time(work.view, rank, "deepspeed.refused");
+    bool refuses = refused_at > 0 && fact_time(work.view, rank, "deepspeed.stage") < refused_at;
     bool has_engine = !fact_of(work.view, rank, {"deepspeed.stage"}).empty();
     if (refuses && !refused) tell_refusal(work, rank), refused = true;
     if (has_engine && !accepted && !refuses) tell_accepted(work, rank), accepted = true;
