@@ -6,6 +6,8 @@
 
 namespace dshang::doctor {
 
+// This program's environment.
+std::map<std::string, std::string> own_environment();
 // Versions of installed Python packages, from the interpreter that the launch command (or PATH) would start.
 void measure_packages(Facts* facts);
 // /proc, /sys, limits, compilers, GPUs, lock files.

@@ -59,6 +59,7 @@ int run(int argc, char** argv) {
   dshang::monitor::cli::add_monitor(app, &chosen);
   dshang::monitor::cli::add_doctor(app, &chosen, argc, argv);
   dshang::monitor::cli::add_explain(app, &chosen);
+  dshang::monitor::cli::add_issue(app, &chosen, argc, argv);
   if (argc > 1 && *argv[1] != '-' && !has_command(app, argv[1])) return unknown_command(app, argv[1]);
   try {
     app.parse(argc, argv);

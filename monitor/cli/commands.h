@@ -2,7 +2,7 @@
 // chosen.
 //
 // A command returns the exit status: 0, or 2 for input that it cannot use, with one line on stderr; doctor
-// returns 1 for what will fail or hang, explain for a known error.
+// returns 1 for what will fail or hang, explain for a known error, issue for a bundle without its archive.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -28,5 +28,11 @@ int bad_input(const std::string& text);
 std::string program_directory();
 // libdshang.so as it belongs to this program: beside it, or in ../lib; "" where it is not.
 std::string library_path();
+
+// The same of -- in the issue's.
+void add_issue(CLI::App& app, Run* chosen, int argc, char** argv);
+
+// How many words stand behind the first --; 0 without one.
+std::size_t words_behind_dashes(int argc, char** argv);
 
 }  // namespace dshang::monitor::cli

@@ -12,8 +12,6 @@
 #include "doctor/output.h"
 #include "monitor/cli/commands.h"
 
-extern char** environ;
-
 namespace dshang::monitor::cli {
 namespace {
 
@@ -45,16 +43,6 @@ std::vector<Area> chosen_areas(const std::string& only) {
                                "' is no area; there are config, hostfile, env, machine, checkpoint, model");
   }
   return areas;
-}
-
-std::map<std::string, std::string> own_environment() {
-  std::map<std::string, std::string> result;
-  for (char** at = environ; *at; ++at) {
-    std::string entry = *at;
-    std::size_t equals = entry.find('=');
-    if (equals != std::string::npos) result[entry.substr(0, equals)] = entry.substr(equals + 1);
-  }
-  return result;
 }
 
 void read_inputs(const Options& options, Facts* facts) {
@@ -91,7 +79,7 @@ void read_told(const Options& options, Facts* facts) {
     std::string origin = options.environment == "-" ? "standard input" : options.environment;
     facts->environment = doctor::read_environment(doctor::read_text(options.environment), origin);
   } else if (!told) {
-    facts->environment = own_environment();
+    facts->environment = doctor::own_environment();
   }
 }
 
@@ -131,13 +119,6 @@ int run(const Options& options) {
   bool wrong = !findings.empty() && findings.front().severity <= doctor::Severity::kWrongResult;
   return print(options.json ? doctor::json_of(findings, facts) : doctor::text_of(findings, facts),
                wrong ? 1 : 0);
-}
-
-std::size_t words_behind_dashes(int argc, char** argv) {
-  for (int i = 1; i < argc; ++i) {
-    if (std::string(argv[i]) == "--") return static_cast<std::size_t>(argc - i - 1);
-  }
-  return 0;
 }
 
 }  // namespace

@@ -13,6 +13,13 @@ namespace dshang::monitor::cli {
 
 namespace fs = std::filesystem;
 
+std::size_t words_behind_dashes(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    if (std::string(argv[i]) == "--") return static_cast<std::size_t>(argc - i - 1);
+  }
+  return 0;
+}
+
 int bad_input(const std::string& text) {
   std::fprintf(stderr, "dshang: %s\n", text.c_str());
   return 2;

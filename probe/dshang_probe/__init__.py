@@ -9,7 +9,8 @@ import sys
 sources = globals().get("sources")
 
 _ORDER = ("signals", "patches", "names", "errors", "phases", "steps", "imports", "known", "digest", "facts", "memory", "batches",
-          "structure", "later", "values", "watch", "numbers", "inputs", "zero3", "engine", "modules", "training", "fsdp", "loader", "compiled", "arming")
+          "structure", "later", "values", "watch", "numbers", "inputs", "zero3", "engine", "modules", "training", "fsdp", "loader",
+          "compiled", "configured", "program", "arming")
 _arming = None
 
 

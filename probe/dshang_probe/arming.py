@@ -4,6 +4,7 @@ import sys
 
 from dshang_probe import facts
 from dshang_probe.compiled import Compiled
+from dshang_probe.configured import Configured
 from dshang_probe.engine import Engine
 from dshang_probe.errors import Errors
 from dshang_probe.fsdp import Fsdp
@@ -17,6 +18,7 @@ from dshang_probe.names import Names
 from dshang_probe.numbers import Numbers
 from dshang_probe.patches import Patches
 from dshang_probe.phases import Phases
+from dshang_probe.program import Arguments, note_command
 from dshang_probe.steps import Steps
 from dshang_probe.training import Training
 from dshang_probe.values import Values
@@ -25,8 +27,8 @@ from dshang_probe.zero3 import Zero3, in_backward_of
 
 _PARAMETERS = "deepspeed.runtime.zero.partition_parameters"
 _WATCHED = ("torch", "torch.distributed", "torch._dynamo.convert_frame",
-            "torch.distributed.fsdp._fully_shard._fsdp_param_group", "deepspeed.runtime.engine", _PARAMETERS,
-            "deepspeed.runtime.zero.partitioned_param_coordinator", "torch.distributed.algorithms.join")
+            "torch.distributed.fsdp._fully_shard._fsdp_param_group", "deepspeed.runtime.engine", "deepspeed.runtime.config",
+            _PARAMETERS, "deepspeed.runtime.zero.partitioned_param_coordinator", "torch.distributed.algorithms.join")
 
 
 class Probe:
@@ -55,6 +57,8 @@ class Probe:
         self.training = Training(self)
         self.loader = Loader(self)
         self.fsdp = Fsdp(self)
+        self.configured = Configured(self)
+        self.arguments = Arguments(self)
         self.engine = Engine(self)
         self.zero3 = Zero3(native, self.names, self.phases, self.patches)
         self.steps.at_begin = [lambda step: self.later.poll(),
@@ -103,11 +107,14 @@ class Arming:
             return lambda: probe.imports.when_imported(name, act)
         return [
             probe.errors.watch_uncaught,
+            lambda: probe.patches.guarded("command", note_command, probe.native),
             when_imported("torch", self._torch_is_there),
             when_imported("torch.distributed", probe.training.watch_distributed),
             when_imported("torch.distributed.algorithms.join", probe.training.watch_join),
             when_imported("torch._dynamo.convert_frame", probe.compiled.watch),
             when_imported("torch.distributed.fsdp._fully_shard._fsdp_param_group", probe.fsdp.watch),
+            when_imported("deepspeed.runtime.config", probe.configured.watch),
+            when_imported("transformers.trainer", probe.arguments.watch),
             when_imported("deepspeed.runtime.engine", probe.engine.watch),
             when_imported(_PARAMETERS, probe.zero3.watch_parameters),
             when_imported("deepspeed.runtime.zero.partitioned_param_coordinator", probe.zero3.watch_coordinator),

@@ -4,6 +4,7 @@ import weakref
 
 from dshang_probe import facts
 from dshang_probe.batches import largest
+from dshang_probe.errors import without_own_frame
 from dshang_probe.structure import note_parameters
 
 
@@ -42,7 +43,12 @@ class Engine:
         def init(engine, *args, **kwargs):
             model = kwargs.get("model", args[1] if len(args) > 1 else None)
             key = guarded("parameters", self._note_model, model, kwargs.get("mpu"))
-            original(engine, *args, **kwargs)
+            try:
+                original(engine, *args, **kwargs)
+            except Exception as error:
+                self.probe.configured.refused(error)
+                without_own_frame(error)
+                raise
             if key:
                 guarded("values", self._taken_over, engine, key)
         return init

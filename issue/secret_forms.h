@@ -1,0 +1,28 @@
+// Secrets that are known by their own form, wherever they stand: the table of kinds.
+//
+// A new kind is one row; tests/issue/test_redaction.py wants an example and a near miss for each.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+namespace dshang::issue {
+
+enum class Letters { kAlnum, kWord, kUpper, kHex, kBase64, kUrl };  // word: and _ -; url: and ~ . / = ? & %
+
+struct SecretForm {
+  const char* kind;
+  const char* prefix;
+  Letters letters;             // of what follows
+  std::size_t shortest;        // letters that follow at least
+  std::size_t longest = 1000;  // and at most: a longer run is something else
+  bool mixed = false;          // a digit is among them
+  bool keeps_prefix = false;   // an address that may be read; what follows is the secret
+};
+
+std::span<const SecretForm> secret_forms();
+
+bool is_letter_of(Letters letters, char c);
+
+}  // namespace dshang::issue

@@ -1,0 +1,16 @@
+"""A tiny job whose ds_config is the JSON text of its last argument."""
+import json
+import sys
+
+import deepspeed
+import torch
+import torch.distributed as dist
+
+deepspeed.init_distributed()
+model = torch.nn.Linear(16, 16)
+engine, *_ = deepspeed.initialize(model=model, config=json.loads(sys.argv[-1]))
+for step in range(3):
+    loss = engine(torch.randn(2, 16, device=engine.device, dtype=engine.module.weight.dtype)).float().pow(2).mean()
+    engine.backward(loss)
+    engine.step()
+print(f"rank {dist.get_rank()} has trained", flush=True)
