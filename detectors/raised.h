@@ -23,7 +23,7 @@ struct Raised {
 std::optional<Raised> raised_before(const JobView& view, const Divergence& d);
 
 // Evidence, headline ("after RuntimeError ("NaN") at train.py:12 forward, which the program caught, ...") and
-// first remedy.
+// first remedy; what the catalogue of known errors says of it.
 void tell_raised(const JobView& view, const Raised& raised, Explanation& explanation);
 
 }  // namespace dshang::detect

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/job/printable.h"
 #include "explain/words.h"
 
 namespace dshang::explain {
@@ -192,7 +193,8 @@ std::string text_of(const std::vector<Finding>& findings, const Observed& observ
   out.push_back("");
   out.insert(out.end(), tail.begin(), tail.end());
   std::string text;
-  for (const std::string& line : out) text += line + "\n";
+  // Names of hosts and files, too, are what others wrote.
+  for (const std::string& line : out) text += job::printable(line) + "\n";
   return text;
 }
 
