@@ -5,11 +5,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <vector>
@@ -18,6 +20,7 @@ namespace dshang::monitor {
 namespace {
 
 constexpr const char* kName = "dshang-monitor";
+constexpr rlim_t kDescriptors = 65536;
 mode_t mask_before = 022;
 
 void close_all_but(int keep) {
@@ -62,9 +65,18 @@ void ignore_signals() {
   signal(SIGCHLD, SIG_DFL);
 }
 
+// A rank's soft limit may be small; each rank and each reader of the metrics takes some.
+void allow_many_descriptors() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = std::max(limit.rlim_cur, std::min<rlim_t>(limit.rlim_max, kDescriptors));
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 }  // namespace
 
 void stay_in_foreground() {
+  allow_many_descriptors();
   prctl(PR_SET_NAME, kName, 0, 0, 0);
   ignore_signals();
   mask_before = umask(077);

@@ -1,6 +1,7 @@
 // dshang: watches a job, explains what it saw.
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -84,7 +85,9 @@ int run(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (dshang::monitor::is_minder(argc, argv)) dshang::monitor::mind_command(argv);
   try {
-    return run(argc, argv);
+    int status = run(argc, argv);
+    bool written = std::cout.flush() && std::fflush(stdout) == 0 && !std::ferror(stdout);
+    return written ? status : dshang::monitor::cli::bad_input("standard output cannot be written");
   } catch (const std::exception& error) {
     return dshang::monitor::cli::bad_input(error.what());
   }

@@ -8,6 +8,7 @@
 
 #include "core/flight/format.h"
 #include "core/job/device_memory.h"
+#include "core/job/printable.h"
 #include "core/job/version.h"
 #include "monitor/rate.h"
 
@@ -24,7 +25,7 @@ std::string number(double value) {
 
 std::string label(const char* name, const std::string& value) {
   std::string text = std::string(name) + "=\"";
-  for (char c : value) {
+  for (char c : job::printable(value)) {  // Prometheus refuses a page that is not UTF-8
     if (c == '\\' || c == '"') text += '\\';
     text += c == '\n' ? "\\n" : std::string(1, c);
   }

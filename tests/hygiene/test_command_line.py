@@ -14,6 +14,12 @@ def dshang(*arguments, **settings):
     return subprocess.run([BUILD / "dshang", *arguments], env=dict(env, **settings), capture_output=True, text=True, timeout=60)
 
 
+def test_output_that_cannot_be_written_is_no_success():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([BUILD / "dshang", "--params"], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 2 and done.stderr == "dshang: standard output cannot be written\n"
+
+
 @pytest.mark.parametrize("arguments, says", [
     (["dryrun", "-n", "2", "--", "true"], "dryrun is no command; did you mean dry-run?"),
     (["reprot", "x"], "did you mean report?"),
