@@ -218,11 +218,15 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
                     " had equal arguments and " + (one ? "was" : "were") +
                     " paired for different purposes; what " + (one ? "it" : "they") + " moved is wrong");
   } else if (d.ambiguous_from) {
-    lines.push_back("calls " + std::to_string(d.ambiguous_from) + " to " +
-                    std::to_string(d.visible.call - 1) + " have equal arguments, and " +
-                    (d.origin_proven ? "what is known of their call sites and modules does not tell"
-                                     : "without call sites or module visits it cannot be told") +
-                    " whether they were meant for each other, so their data may be wrong");
+    job::Seq last = d.visible.call - 1;
+    bool one = d.ambiguous_from == last;
+    lines.push_back(
+        (one ? "call " + std::to_string(last) + " has"
+             : "calls " + std::to_string(d.ambiguous_from) + " to " + std::to_string(last) + " have") +
+        " equal arguments, and " +
+        (d.origin_proven ? "what is known of their call sites and modules does not tell"
+                         : "without call sites or module visits it cannot be told") +
+        " whether they were meant for each other, so their data may be wrong");
   }
   return lines;
 }
