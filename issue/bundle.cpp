@@ -101,11 +101,10 @@ Bundle bundle_of(const Material& material, Redactor* redactor) {
   std::string head = "# Bug report\n\n" + redactor->clean(job::printable(material.head), "head") + "\n";
   for (const File& file : material.attached)
     bundle.files.push_back({file.name, redactor->clean(file.content, file.name)});
-  std::vector<std::string> missing;
   for (const std::string& one : material.missing)
-    missing.push_back(redactor->clean(job::printable(one), "not in this report"));
+    bundle.missing.push_back(redactor->clean(job::printable(one), "not in this report"));
   bundle.redacted = redactor->done();
-  bundle.markdown = fitting(head, sections, tail(missing, bundle.redacted));
+  bundle.markdown = fitting(head, sections, tail(bundle.missing, bundle.redacted));
   bundle.files.insert(bundle.files.begin(), {"issue.md", bundle.markdown});
   for (const Section& section : sections) {
     if (!section.file.empty() && !section.text.empty()) bundle.files.push_back({section.file, section.text});

@@ -31,6 +31,7 @@ struct Material {
 struct Bundle {
   std::string markdown;     // ready to paste: below the 65 536 characters that GitHub takes
   std::vector<File> files;  // each section whole, and the Markdown as issue.md
+  std::vector<std::string> missing;  // cleaned
   std::vector<Redactor::Count> redacted;
 };
 

@@ -130,12 +130,12 @@ std::string write_archive(const std::string& output, const std::vector<issue::Fi
   return why;
 }
 
-int write(const std::string& output, const issue::Bundle& bundle, const issue::Material& material) {
+int write(const std::string& output, const issue::Bundle& bundle) {
   replace_file(output + ".md", bundle.markdown);
   std::string why = write_archive(output, bundle.files);
   std::printf("%s.md: to be pasted\n", output.c_str());
   if (why.empty()) std::printf("%s.tar.zst: to be attached, everything whole\n", output.c_str());
-  for (const std::string& one : material.missing) std::printf("not in it: %s\n", one.c_str());
+  for (const std::string& one : bundle.missing) std::printf("not in it: %s\n", one.c_str());
   for (const auto& one : bundle.redacted)
     std::printf("redacted: %s, %d in %s\n", one.kind.c_str(), one.count, one.where.c_str());
   std::printf("Read it before you publish it: names of hosts, users and paths are in it.\n");
@@ -161,7 +161,7 @@ int run(const Options& options) {
   issue::add_environment(job, facts, &redactor, &material);
   issue::add_machine(facts, &material);
   if (job) material.attached.push_back({"report.json", job->report_json});
-  return write(output, issue::bundle_of(material, &redactor), material);
+  return write(output, issue::bundle_of(material, &redactor));
 }
 
 }  // namespace

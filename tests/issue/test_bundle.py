@@ -75,6 +75,12 @@ def test_a_tool_that_fails_or_hangs_is_said_with_its_last_line(tmp_path, tools):
     assert "* nvidia-smi topo -m: no answer within 10 s" in missing
 
 
+def test_the_words_of_a_tool_that_fails_are_cleaned_too(tmp_path, tools):
+    script(tools, "nvidia-smi", f'echo "no licence for token={PLANTED}01"; exit 1\n')
+    made = Made(cwd=tmp_path, path=tools)
+    assert "status 1: no licence for token=[redacted" in made.said and PLANTED not in made.everything()
+
+
 def test_versions_come_from_the_interpreter_of_the_launch_line(tmp_path, tools):
     script(tmp_path / "env", "python", f'[ "$1" = -c ] || exit 3\nexec {sys.executable} -c "$2"\n')
     versions = section(Made("--", tmp_path / "env" / "python", "train.py", cwd=tmp_path, path=tools).markdown, "Versions")
