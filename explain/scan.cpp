@@ -183,7 +183,10 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
 }
 
 void Scan::sight(Sighting& sighting, const Line& line) {
-  if (!sighting.count++) {
+  // A traceback shows the line of source that raises, and then what it raised.
+  constexpr std::string_view kSource = "    ";
+  bool better = sighting.text.starts_with(kSource) && !line.text.starts_with(kSource);
+  if (!sighting.count++ || better) {
     sighting.first = line.place;
     sighting.text = job::printable(line.text.substr(0, kLongestText));
     sighting.progress = observed_->numbers.progress();

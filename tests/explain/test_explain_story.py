@@ -116,6 +116,14 @@ def test_what_nccl_chose_is_told():
         "NCCL communicator 0x5a: rank 1 began to create it and did not finish"]
 
 
+def test_what_was_raised_is_quoted_and_not_the_line_that_raises():
+    log = ('Traceback (most recent call last):\n  File "/x/zero_to_fp32.py", line 8, in main\n'
+           "    raise ValueError(f\"Unable to find 'latest' file at {path}\")\nValueError: Unable to find 'latest' file at out/latest\n")
+    found = findings("-", text=log)
+    assert [(one["id"], one["where"]) for one in found] == [("12.7-2", "standard input:4, 2 lines")]
+    assert found[0]["summary"].endswith("ValueError: Unable to find 'latest' file at out/latest")
+
+
 def test_an_error_explained_by_a_more_exact_one_is_left_out():
     log = DEEPSPEED + ("pydantic_core._pydantic_core.ValidationError: 1 validation error for DeepSpeedZeroConfig\nstage\n"
                        "  Extra inputs are not permitted [type=extra_forbidden, input_value=1, input_type=int]\n")

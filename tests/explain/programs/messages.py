@@ -224,7 +224,8 @@ def nothing_to_load():
 
 @case("12.7-1")
 def weights_not_gathered():
-    one = engine({**ADAM, "zero_optimization": {"stage": 3}})
+    # The line is no warning.
+    one = engine({**ADAM, "zero_optimization": {"stage": 3}, "log_level": "info"})
     one.save_16bit_model(tempfile.mkdtemp())
 
 
@@ -242,7 +243,6 @@ def merged_from_the_wrong_folder():
 
 def main():
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
-    deepspeed.utils.logger.setLevel("INFO")  # "Did not save the model" is no more than that
     kept = os.dup(1), os.dup(2)
     for entry, name, function in CASES:
         log = os.open(os.path.join(FOLDER, f"{entry}.{name}.log"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
