@@ -51,8 +51,8 @@ def test_what_is_no_secret_stays(everything, text):
 def test_what_was_redacted_is_listed_with_kind_place_and_number(everything):
     table = everything.markdown.split("## Redacted")[1]
     github = next(line for line in table.splitlines() if line.startswith("| GitHub token |"))
-    assert github == f"| GitHub token | ds_config | {6 * len(AROUND)} |"
-    assert "redacted: GitHub token, 36 in ds_config" in everything.said
+    assert github == f"| GitHub token | ds_config | {6 * len(AROUND) + 1} |"
+    assert "redacted: GitHub token, 37 in ds_config" in everything.said
     assert len([line for line in table.splitlines() if "| ds_config |" in line]) > 40
 
 
