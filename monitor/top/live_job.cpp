@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -11,6 +13,7 @@
 
 #include "monitor/disk.h"
 #include "monitor/replay.h"
+#include "monitor/server.h"
 #include "monitor/settings.h"
 
 namespace dshang::monitor {
@@ -45,6 +48,18 @@ std::vector<Running> running_jobs() {
   return found;
 }
 
+// Of a job that was killed with its monitor the copies stay for days.  Where no monitor is reached at all
+// (the jobs are in other network namespaces) all are meant.
+std::vector<Running> watched(std::vector<Running> jobs) {
+  std::vector<Running> alive;
+  for (const Running& job : jobs) {
+    std::uint64_t number = 0;
+    std::from_chars(job.name.data(), job.name.data() + job.name.size(), number, 16);
+    if (somebody_listens(getuid(), number)) alive.push_back(job);
+  }
+  return alive.empty() ? jobs : alive;
+}
+
 std::string list_of_jobs(const std::vector<Running>& jobs) {
   if (jobs.empty()) return "no job of this user runs on this machine";
   std::string text = "jobs on this machine:";
@@ -55,7 +70,7 @@ std::string list_of_jobs(const std::vector<Running>& jobs) {
 std::string directory_of(const std::string& name) {
   std::error_code error;
   if (!name.empty() && fs::is_directory(name, error)) return name;
-  const std::vector<Running> jobs = running_jobs();
+  const std::vector<Running> all = running_jobs(), jobs = name.empty() ? watched(all) : all;
   std::vector<Running> meant;
   std::copy_if(jobs.begin(), jobs.end(), std::back_inserter(meant),
                [&](const Running& job) { return job.name.starts_with(name); });

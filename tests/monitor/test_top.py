@@ -4,12 +4,13 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import termios
 
 import pyte
-from fakejob import DSHANG, Job, wait_for
+from fakejob import DSHANG, Job, monitors_of, wait_for
 
 COLUMNS, LINES = 80, 24
 
@@ -95,6 +96,18 @@ def test_the_job_may_be_named_or_left_out(tmp_path):
         assert told.returncode == 2 and name in told.stderr and str(job.dir) in told.stderr
     told = top("--once", job=job)
     assert told.returncode == 2 and "no job of this user runs on this machine" in told.stderr
+
+
+def test_a_job_that_was_killed_with_its_monitor_is_not_meant(tmp_path):
+    with Job(tmp_path) as dead:
+        dead.start(1)
+        wait_for(lambda: list(dead.tmp.glob(f"dshang-*/{dead.number:016x}/attempt-*/directory")))
+        for monitor in monitors_of(dead.number):
+            os.kill(monitor, signal.SIGKILL)
+    with Job(tmp_path) as job:
+        job.start(1)
+        told = wait_for(lambda: (told := top("--once", job=job)).returncode == 0 and told)
+        assert list(job.tmp.glob(f"dshang-*/{dead.number:016x}")) and str(job.dir)[-20:] in told.stdout
 
 
 def test_without_a_terminal_it_says_what_to_do(tmp_path):
