@@ -44,6 +44,7 @@ void Watchdog::take_timeout(const Line& line, std::size_t at) {
   Report report;
   report.place = line.place;
   report.rank = rank_of(line, at);
+  report.group = behind(line.text.substr(0, at), "PG GUID ", " ");  // torch 2.14
   report.call.seq = number_behind(text, "SeqNum=");
   report.call.op = behind(text, "OpType=", ",) ");
   report.timeout_ms = number_behind(text, "Timeout(ms)=");
@@ -58,14 +59,19 @@ void Watchdog::take_timeout(const Line& line, std::size_t at) {
 
 void Watchdog::take_group(const Line& line, std::size_t at) {
   int rank = rank_of(line, at);
-  long work = number_behind(line.text, " work: ");
+  // "at work sequence id: 5 PG status: last enqueued work: 6, …" of torch 2.14, "at work: 808, last enqueued
+  // …" before.
+  long work = number_behind(line.text, " work sequence id: ");
+  bool newer = work >= 0;
+  if (!newer) work = number_behind(line.text, " work: ");
   for (auto report = reports_.rbegin(); report != reports_.rend(); ++report) {
     if (report->rank != rank || report->call.seq != work) continue;
     std::string group = behind(line.text, "PG GUID ", " ");
     if (group.empty()) group = behind(line.text, "[PG ", " ");
     if (report->group.empty()) report->group = group;
-    report->enqueued = number_behind(line.text, "last enqueued NCCL work: ");
-    report->completed = number_behind(line.text, "last completed NCCL work: ");
+    report->enqueued = number_behind(line.text, newer ? "last enqueued work: " : "last enqueued NCCL work: ");
+    report->completed =
+        number_behind(line.text, newer ? "last completed work: " : "last completed NCCL work: ");
     return;
   }
 }

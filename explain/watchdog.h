@@ -1,8 +1,8 @@
 // Time-out lines of torch's watchdog, paired over ranks.
 //
 // Each rank names the oldest call of a process group that it could not finish.  Sequence numbers count within
-// a group; the group stands in the line that follows ("[PG ID 0 PG GUID 0(default_pg) Rank 1] Exception … at
-// work: 808").
+// a group; the group stands in the line's prefix, or in the line that follows ("[PG ID 0 PG GUID
+// 0(default_pg) Rank 1] Exception … at work: 808").
 #pragma once
 
 #include <map>
