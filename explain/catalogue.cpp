@@ -35,6 +35,7 @@ constexpr struct {
     {"NCCL version ", Sense::kNccl},
     {"Watchdog caught collective operation timeout: WorkNCCL(", Sense::kTimeout},
     {"last enqueued NCCL work: ", Sense::kTimeoutGroup},
+    {"PG status: last enqueued work: ", Sense::kTimeoutGroup},
     {"CUDA out of memory. Tried to allocate", Sense::kOutOfMemory},
     {"world size", Sense::kWorldSize},
     {"world_size", Sense::kWorldSize},

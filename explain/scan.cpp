@@ -206,6 +206,9 @@ void Scan::sight_out_of_memory(const Line& line) {
 void Scan::take_world_size(const Line& line, std::size_t at) {
   constexpr std::size_t kWord = 10, kMostBetween = 5;
   std::size_t digits = at + kWord;
+  // "world size 4", but not the "... * world_size 32 != 4 * 2 * 8" of an error.
+  bool formula = line.text[at + 5] == '_' && line.text.substr(digits).starts_with(" ");
+  if (formula) return;
   for (std::size_t end = digits + kMostBetween; digits < line.text.size() && digits < end; ++digits) {
     if (std::string_view("'\" :=").find(line.text[digits]) == std::string_view::npos) break;
   }

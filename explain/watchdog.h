@@ -1,8 +1,8 @@
 // Time-out lines of torch's watchdog, paired over ranks.
 //
 // Each rank names the oldest call of a process group that it could not finish.  Sequence numbers count within
-// a group; the group stands in the line that follows ("[PG ID 0 PG GUID 0(default_pg) Rank 1] Exception … at
-// work: 808").
+// a group; the group stands in the line's prefix, or in the line that follows ("[PG ID 0 PG GUID
+// 0(default_pg) Rank 1] Exception … at work: 808").
 #pragma once
 
 #include <map>
@@ -27,6 +27,7 @@ class Watchdog {
     int rank = -1;
     Call call;
     std::string group;  // "" unknown
+    long time_s = -1;   // of the day
     long timeout_ms = -1, enqueued = -1, completed = -1;
   };
 
@@ -39,7 +40,8 @@ class Watchdog {
     Call call;
     std::vector<int> ranks;  // ascending
   };
-  // What the ranks of the first group that timed out wait in, the larger number of ranks first.
+  // What the ranks of the first group that timed out wait in, the larger number of ranks first.  A rank that
+  // timed out a whole time-out later came late, when the others were gone: it is in none.
   std::vector<Side> sides() const;
   Place first() const { return reports_.front().place; }
   // Whether the group is all of the job, as far as it is known.

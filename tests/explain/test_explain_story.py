@@ -96,6 +96,27 @@ def test_calls_of_different_groups_are_not_compared():
     assert ids(one_group) == ["E-01"]
 
 
+def test_newest_wording_of_the_watchdog_is_read():
+    line = ("[rank{0}]:[E1130 13:04:41.4 ProcessGroupNCCL.cpp:741] [PG GUID {1} Rank 1] Watchdog caught collective operation timeout: "
+            "WorkNCCL(SeqNum={2}, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=15000) ran for 15034 milliseconds before timing out.\n")
+    assert ids(line.format(0, "0(default_pg)", 5) + line.format(1, "7", 9)) == ["X-46"]
+    assert ids(line.format(0, "0(default_pg)", 5) + line.format(1, "0(default_pg)", 9)) == ["E-01"]
+
+
+def test_a_world_size_in_a_formula_is_none():
+    log = "AssertionError: ... gradient_acc_step * world_size 32 != 4 * 2 * 8\n"
+    assert "world size" not in explain(text=log).stdout.splitlines()[0]
+    assert "world size 32" in explain(text="world_size=32\n").stdout
+
+
+def test_a_rank_that_came_when_the_others_were_gone_is_the_one_they_waited_for():
+    late = timeout(1, seq=56).replace("10:00:00", "10:10:30")
+    text = summary("world size: 3\n" + timeout(0) + timeout(2) + late, "X-46")
+    assert "ranks 0, 2 waited" in text and "rank 1 did not come to it" in text
+    soon = timeout(1, seq=56).replace("10:00:00", "10:00:09")
+    assert ids(timeout(0) + timeout(2) + soon) == ["E-01"]
+
+
 def test_old_wording_of_the_watchdog_is_read():
     line = "[E ProcessGroupNCCL.cpp:821] [Rank {}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1756, OpType={}, TensorShape=[{}, 2], Timeout(ms)=1800000) ran for 1805 milliseconds before timing out.\n"
     text = summary(line.format(0, "ALLREDUCE", 1) + line.format(1, "ALLREDUCE", 1) + line.format(2, "ALLREDUCE", 5), "E-01")
