@@ -66,7 +66,9 @@ def test_ranks_steps_and_calls(served):
         for rank in ranks:
             rank.do(f"step {step}")
             rank.do("call all_reduce 8")
-    seen = wait_for(lambda: (now := samples(served.port)).get(of_rank("dshang_step", 1)) == 5 and now)
+    # The size of the job comes with the first look at all of it, up to a second after the first records.
+    seen = wait_for(lambda: (now := samples(served.port)).get(of_rank("dshang_step", 1)) == 5
+                    and ("dshang_world_size", ()) in now and now)
     for rank in range(2):
         assert seen[of_rank("dshang_rank_alive", rank)] == 1
         assert seen[of_rank("dshang_calls_total", rank)] == 3
