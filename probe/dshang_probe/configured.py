@@ -1,5 +1,7 @@
 """The configuration as deepspeed.initialize gets it, before anything looks at it, and whether DeepSpeed refuses it."""
 import json
+import os
+import stat
 import sys
 
 from dshang_probe.errors import without_own_frame
@@ -45,8 +47,11 @@ class Configured:
 
     def refused(self, error):
         """DeepSpeed did not take the configuration, or did not build its engine."""
+        self.probe.patches.guarded("facts", self._note_refusal, error)       # its text is the program's own code
+
+    def _note_refusal(self, error):
         text = "%s: %s" % (type(error).__name__, " ".join(str(error).split()))
-        self.probe.patches.guarded("facts", self.probe.native.note, "deepspeed.refused", text[:600])
+        self.probe.native.note("deepspeed.refused", text[:600])
 
 
 def _text_of(config):
@@ -55,6 +60,8 @@ def _text_of(config):
         return json.dumps(_finite(config), default=lambda value: type(value).__name__)
     if isinstance(config, str) and len(config) < 4096:
         try:
+            if not stat.S_ISREG(os.stat(config).st_mode):
+                return None                   # what is read from a pipe is gone for the program
             with open(config, encoding="utf-8") as file:
                 return file.read(_LARGEST_FILE).strip()
         except (OSError, ValueError):
@@ -67,7 +74,7 @@ def _finite(value):
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return 1e300 if value > 0 else -1e300
     if isinstance(value, dict):
-        return {str(key): _finite(part) for key, part in value.items()}
+        return {str(key): _finite(part) for key, part in dict.items(value)}
     if isinstance(value, (list, tuple)):
         return [_finite(part) for part in value]
     return value

@@ -4,6 +4,8 @@ import os
 import re
 import sys
 
+from dshang_probe.errors import without_own_frame
+
 _LONGEST = 1000
 _LONGEST_ARGUMENTS = 3500
 _LAUNCHERS = ("deepspeed", "deepspeed.pt", "ds", "torchrun", "accelerate", "mpirun", "mpiexec", "srun", "horovodrun")
@@ -70,7 +72,11 @@ class Arguments:
         guarded = self.probe.patches.guarded
 
         def init(trainer, *args, **kwargs):
-            original(trainer, *args, **kwargs)
+            try:
+                original(trainer, *args, **kwargs)
+            except BaseException as error:
+                without_own_frame(error)
+                raise
             if not self.noted:
                 self.noted = True
                 guarded("TrainingArguments", self._note, getattr(trainer, "args", None))
@@ -91,7 +97,7 @@ def _changed(arguments, dataclasses):
     for field in dataclasses.fields(arguments):
         value = getattr(arguments, field.name, None)
         default = field.default
-        if field.default_factory is not dataclasses.MISSING:
+        if field.default_factory in (dict, list, set, tuple):      # no code of the program's own
             default = field.default_factory()
         if not field.init or value == default or _SECRET.match(field.name):
             continue

@@ -1,6 +1,7 @@
 """Configurations as DeepSpeed gets them, and how a program was started: with stand-ins for DeepSpeed and the Trainer."""
 import dataclasses
 import json
+import os
 import subprocess
 import sys
 import types
@@ -42,6 +43,25 @@ def test_a_file_is_noted_as_it_is_written(notes, tmp_path):
     (tmp_path / "ds_config.json").write_text('{"a": 1, # a remark\n}')
     initialize(str(tmp_path / "ds_config.json"))
     assert notes()["deepspeed.given"] == '{"a": 1, # a remark\n}'
+
+
+def test_a_pipe_is_left_to_the_program(notes):
+    reading, writing = os.pipe()
+    os.write(writing, b'{"zero_optimization": {}}')
+    os.close(writing)
+    initialize(f"/dev/fd/{reading}")
+    assert "deepspeed.given" not in notes()
+    assert os.read(reading, 100) == b'{"zero_optimization": {}}'
+    os.close(reading)
+
+
+def test_an_error_without_a_text_stays_the_programs_error(notes, probe):
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    probe.configured.refused(Mute())
+    assert "deepspeed.refused" not in notes()
 
 
 def test_what_is_no_file_is_not_noted(notes):
