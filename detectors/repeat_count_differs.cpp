@@ -130,6 +130,34 @@ std::string text_of_round(const JobView& view, const job::Tokens& round) {
   return text + " (" + at + (to == at || to.empty() ? "" : " to " + to) + ")";
 }
 
+// How often the rank entered the round's module from the round's place in the step; nullopt where the step's
+// beginning is no longer recorded.
+std::optional<std::size_t> entered_in_step(const JobView& view, Rank of, const Token& first, std::int64_t step) {
+  const job::RankView* rank = view.by_rank(of);
+  if (!rank) return std::nullopt;
+  const auto& visits = rank->records().visits;
+  std::size_t times = 0;
+  for (std::uint64_t n = visits.end(); n-- > visits.first();) {
+    const job::Visit& visit = visits.at(n);
+    if (visit.torn) return std::nullopt;
+    if (visit.step < step) return times;
+    times += visit.step == step && visit.kind == flight::VisitKind::kModuleEnter &&
+             visit.module == first.module && visit.site && view.names().place_of(visit.site) == first.place;
+  }
+  return std::nullopt;
+}
+
+// The first rounds of a step may make other calls than the later ones (weights that are still there) and then
+// do not count as rounds.  Visits of the module do; both sides must have as many of these.
+std::size_t rounds_before(const JobView& view, const Divergence& d) {
+  const job::Repetition& r = d.story.repetition;
+  if (!has_modules(r.round) || !d.step) return 0;
+  auto told = entered_in_step(view, d.told_of, r.round[0], *d.step);
+  auto others = entered_in_step(view, d.witness, r.round[0], *d.step);
+  bool fits = told && others && *told >= r.told && *others >= r.others && *told - r.told == *others - r.others;
+  return fits ? *told - r.told : 0;
+}
+
 std::string count_text(std::size_t n, bool inside) {
   return inside && n > 1 ? "the " + ordinal_text(n) + " time begun" : times_text(n);
 }
@@ -148,10 +176,11 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   std::string phase = r.round[0].kind != Token::Kind::kPhase && r.round[0].phase
                           ? " in " + view.names().text(r.round[0].phase)
                           : "";
+  std::size_t before = rounds_before(view, d);
   e.summary = "another number of repetitions" + phase + step_text(d) + ": " + round +
               (entered.empty() ? "" : " (entered at " + entered + ")") + " " +
-              count_text(r.told, r.told_inside) + " on " + told_text(d) + ", " +
-              count_text(r.others, r.others_inside) + " on " + others_text(d) + "; " + waiting_at(d);
+              count_text(before + r.told, r.told_inside) + " on " + told_text(d) + ", " +
+              count_text(before + r.others, r.others_inside) + " on " + others_text(d) + "; " + waiting_at(d);
   if (r.round.size() > 1)
     e.evidence.push_back("one round is " + std::to_string(r.round.size()) +
                          (d.story.from_visits ? " visits" : " calls"));
