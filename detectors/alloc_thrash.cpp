@@ -105,7 +105,7 @@ std::string counts_of_others(const JobView& view, const std::vector<Rank>& suspe
 Lateness busiest(const JobView& view, std::size_t rank) {
   Lateness best;
   std::size_t most = 0;
-  for (Lateness& one : lateness_of(view)) {
+  for (Lateness& one : lateness_of(gather(view))) {
     std::size_t calls = 0;
     for (const Period& period : one.periods) calls += period.calls;
     if (calls > most && one.comm->member_of(rank)) most = calls, best = std::move(one);

@@ -4,8 +4,6 @@
 #include <cstdio>
 #include <map>
 
-#include "detectors/meetings.h"
-
 namespace dshang::detect {
 namespace {
 
@@ -51,6 +49,28 @@ bool wait_somewhere(const Meetings& meetings, std::size_t first, std::size_t nex
     if (are_held_up(meetings, meetings.all[i], late)) return true;
   }
   return false;
+}
+
+// Of a step, or of the stretch of time in which the call was made; kNoStep = of none.
+std::int64_t period_of(const job::Call& call, std::uint64_t period_ns) {
+  return period_ns ? static_cast<std::int64_t>(call.enter_ns / period_ns) : call.step;
+}
+
+// When the oldest period began that is looked at; some more, as the first of them is cut.
+std::uint64_t begin_of_periods(const job::CommView& comm, std::uint64_t period_ns) {
+  constexpr std::size_t kMore = 3;
+  const std::vector<const job::Call*>& calls = comm.members[0].calls;
+  std::size_t periods = 0;
+  std::uint64_t begin_ns = 0;
+  std::int64_t newest = job::kNoStep;
+  for (auto at = calls.rbegin(); at != calls.rend(); ++at) {
+    std::int64_t period = period_of(**at, period_ns);
+    if (period == job::kNoStep) continue;
+    if (period != newest && ++periods > kPeriodsLookedAt + kMore) return begin_ns;
+    newest = period;
+    begin_ns = (*at)->enter_ns;
+  }
+  return 0;
 }
 
 // The sums by step, or by the second in which the first one came.  A time is counted once, also where several
@@ -102,17 +122,24 @@ Lateness look_at(const Meetings& meetings, bool has_steps, unsigned seconds,
 
 }  // namespace
 
-std::vector<Lateness> lateness_of(const JobView& view, unsigned seconds) {
-  std::vector<Meetings> all;
+Gathered gather(const JobView& view, unsigned longest) {
+  Gathered gathered{any_steps(view), {}, {}};
+  std::vector<const job::CommView*> comms;
+  std::uint64_t since_ns = UINT64_MAX;  // alike for all: a rank that waits in one is excused in the others
   for (const job::CommView& comm : view.comms) {
     if (comm.members.size() < 2 || !comm.complete() || !on_one_host(view, comm)) continue;
-    all.push_back(meetings_of(view, comm));
+    comms.push_back(&comm);
+    since_ns = std::min(since_ns, begin_of_periods(comm, gathered.has_steps ? 0 : longest * kSecond));
   }
-  std::vector<std::vector<Stretch>> waits = waits_in(view, all);
-  bool has_steps = any_steps(view);
+  for (const job::CommView* comm : comms) gathered.all.push_back(meetings_of(view, *comm, since_ns));
+  gathered.waits = waits_in(view, gathered.all);
+  return gathered;
+}
+
+std::vector<Lateness> lateness_of(const Gathered& gathered, unsigned seconds) {
   std::vector<Lateness> found;
-  for (const Meetings& meetings : all) {
-    if (Lateness one = look_at(meetings, has_steps, seconds, waits); !one.periods.empty())
+  for (const Meetings& meetings : gathered.all) {
+    if (Lateness one = look_at(meetings, gathered.has_steps, seconds, gathered.waits); !one.periods.empty())
       found.push_back(std::move(one));
   }
   return found;

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "detectors/meetings.h"
 #include "detectors/registry.h"
 
 namespace dshang::detect {
@@ -33,9 +34,18 @@ struct Lateness {
 
 inline constexpr std::size_t kPeriodsLookedAt = 32;
 
-// Of each communicator that can be compared and has periods, in the view's order.  Without steps the periods
-// are `seconds` long.
-std::vector<Lateness> lateness_of(const JobView& view, unsigned seconds = 1);
+// Where the ranks met, gathered once for periods of several lengths.
+struct Gathered {
+  bool has_steps = false;
+  std::vector<Meetings> all;                // by communicator that can be compared
+  std::vector<std::vector<Stretch>> waits;  // by index into JobView::ranks
+};
+
+// Enough for periods of up to `longest` seconds, where there are no steps.
+Gathered gather(const JobView& view, unsigned longest = 1);
+
+// Of each communicator that has periods, in the view's order.  Without steps the periods are `seconds` long.
+std::vector<Lateness> lateness_of(const Gathered& gathered, unsigned seconds = 1);
 
 // Index of the member that was waited for longest in this period, by at least `least` seconds; SIZE_MAX =
 // none.

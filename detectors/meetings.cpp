@@ -54,27 +54,26 @@ struct Group {
   std::size_t first = 0;     // its first call: number in the ring
   std::vector<Message> messages;
   Coming coming;
-  bool is_done = true;
 };
 
-std::vector<Group> groups_of(const JobView& view, const Member& member) {
+std::vector<Group> groups_of(const JobView& view, const Member& member, std::uint64_t since_ns) {
   std::vector<Group> groups;
   const job::RankView& rank = view.ranks[member.process];
   const auto& calls = rank.records().calls;
   for (std::uint64_t n = calls.first(); n < calls.end(); ++n) {
     const Call& call = calls.at(n);
-    if (call.torn || !call.group || call.comm != member.comm_index) continue;
+    if (call.torn || !call.group || call.comm != member.comm_index || call.enter_ns < since_ns) continue;
     std::uint32_t direction = view.op_traits(rank, call) & kDirections;
     if (!direction) continue;
     if (groups.empty() || groups.back().number != call.group)
-      groups.push_back({call.group, n, {}, {&call, 0, 0}, true});
+      groups.push_back({call.group, n, {}, {&call, 0, 0, true}});
     Group& group = groups.back();
     bool sends = direction & flight::kOpSend;
     group.messages.push_back({sends ? member.position : call.root_or_peer,
                               sends ? call.root_or_peer : member.position, call.number});
     group.coming.arrival_ns = std::max(group.coming.arrival_ns, arrival(call));
     group.coming.done_ns = std::max(group.coming.done_ns, call.done_ns);
-    group.is_done = group.is_done && job::is_done(call);
+    group.coming.is_done = group.coming.is_done && job::is_done(call);
   }
   return groups;
 }
@@ -112,11 +111,11 @@ void add_exchanges(const CommView& comm, const std::vector<std::vector<Group>>& 
       Meeting meeting;
       meeting.comings.assign(groups.size(), kNone);
       std::vector<std::uint64_t> arrivals(groups.size(), kAbsent);
-      bool is_over = groups[m][g].is_done;
+      bool is_over = groups[m][g].coming.is_done;
       auto take = [&](std::size_t member, std::size_t group) {
         meeting.comings[member] = coming_of[member][group];
         arrivals[member] = groups[member][group].coming.arrival_ns;
-        is_over = is_over && groups[member][group].is_done;
+        is_over = is_over && groups[member][group].coming.is_done;
       };
       take(m, g);
       for (const Message& message : groups[m][g].messages) {
@@ -132,19 +131,63 @@ void add_exchanges(const CommView& comm, const std::vector<std::vector<Group>>& 
       if (!is_over) continue;
       set_times(arrivals, meeting);
       // Each group would tell it anew: the one that came last does.
-      if (meeting.latest == m) meetings.all.push_back(std::move(meeting));
+      if (meeting.latest != m) continue;
+      meeting.ordinal = ordinal(meeting);
+      meetings.all.push_back(std::move(meeting));
     }
+  }
+}
+
+// ---- collectives
+// ------------------------------------------------------------------------------------------------
+
+// Of each member the index of its first call since then.
+std::vector<std::size_t> first_calls(const CommView& comm, std::uint64_t since_ns) {
+  std::vector<std::size_t> first;
+  for (const Member& member : comm.members) {
+    auto at = std::partition_point(member.calls.begin(), member.calls.end(),
+                                   [&](const Call* call) { return call->enter_ns < since_ns; });
+    first.push_back(static_cast<std::size_t>(at - member.calls.begin()));
+  }
+  return first;
+}
+
+// `of_call`: by member and call from its `first` on, the index among the comings.  Their copies are read, not
+// the calls: those of all members side by side would each be fetched from memory.
+void add_collectives(const CommView& comm, const std::vector<std::size_t>& first,
+                     const std::vector<std::vector<std::size_t>>& of_call, Meetings& meetings) {
+  job::Seq from = 0, to = UINT64_MAX;
+  for (std::size_t m = 0; m < comm.members.size(); ++m) {
+    if (of_call[m].empty()) return;
+    from = std::max(from, comm.members[m].first + first[m]), to = std::min(to, comm.members[m].last());
+  }
+  std::vector<std::uint64_t> arrivals(comm.members.size());
+  for (job::Seq k = from; k <= to; ++k) {
+    Meeting meeting;
+    meeting.comings.resize(comm.members.size());
+    bool is_over = true;
+    for (std::size_t m = 0; is_over && m < comm.members.size(); ++m) {
+      std::size_t here = of_call[m][k - comm.members[m].first - first[m]];
+      meeting.comings[m] = here;
+      arrivals[m] = meetings.comings[m][here].arrival_ns;
+      is_over = meetings.comings[m][here].is_done;
+    }
+    if (!is_over) continue;
+    set_times(arrivals, meeting);
+    meeting.ordinal = ordinal(meeting);
+    meetings.all.push_back(std::move(meeting));
   }
 }
 
 }  // namespace
 
-Meetings meetings_of(const JobView& view, const CommView& comm) {
+Meetings meetings_of(const JobView& view, const CommView& comm, std::uint64_t since_ns) {
   Meetings meetings{&comm, std::vector<std::vector<Coming>>(comm.members.size()), {}};
   std::vector<std::vector<Group>> groups;
-  for (const Member& member : comm.members) groups.push_back(groups_of(view, member));
+  for (const Member& member : comm.members) groups.push_back(groups_of(view, member, since_ns));
   bool exchanges = comm.members.size() > 2 && are_exchanges(groups);
   // In the order of the host: collectives and groups side by side.
+  std::vector<std::size_t> first = first_calls(comm, since_ns);
   std::vector<std::vector<std::size_t>> of_call, of_group;
   for (std::size_t m = 0; m < comm.members.size(); ++m) {
     const Member& member = comm.members[m];
@@ -156,32 +199,20 @@ Meetings meetings_of(const JobView& view, const CommView& comm) {
         meetings.comings[m].push_back(groups[m][g].coming);
       }
     };
-    for (const Call* call : member.calls) {
+    for (std::size_t c = first[m]; c < member.calls.size(); ++c) {
+      const Call* call = member.calls[c];
       add_groups(call);  // both lie in the rank's ring
       calls.push_back(meetings.comings[m].size());
-      meetings.comings[m].push_back({call, arrival(*call), call->done_ns});
+      meetings.comings[m].push_back({call, arrival(*call), call->done_ns, job::is_done(*call)});
     }
     add_groups(nullptr);
   }
-  job::Seq from = 0, to = UINT64_MAX;
-  for (const Member& member : comm.members)
-    from = std::max(from, member.first), to = std::min(to, member.last());
-  for (job::Seq k = from; k <= to; ++k) {
-    Meeting meeting;
-    std::vector<std::uint64_t> arrivals;
-    for (std::size_t m = 0; m < comm.members.size(); ++m) {
-      const Member& member = comm.members[m];
-      if (!member.has(k) || !job::is_done(member.call(k))) break;
-      meeting.comings.push_back(of_call[m][k - member.first]);
-      arrivals.push_back(arrival(member.call(k)));
-    }
-    if (arrivals.size() < comm.members.size()) continue;
-    set_times(arrivals, meeting);
-    meetings.all.push_back(std::move(meeting));
+  add_collectives(comm, first, of_call, meetings);
+  if (exchanges) {
+    add_exchanges(comm, groups, of_group, meetings);
+    std::stable_sort(meetings.all.begin(), meetings.all.end(),
+                     [](const Meeting& a, const Meeting& b) { return a.ordinal < b.ordinal; });
   }
-  if (exchanges) add_exchanges(comm, groups, of_group, meetings);
-  std::stable_sort(meetings.all.begin(), meetings.all.end(),
-                   [](const Meeting& a, const Meeting& b) { return ordinal(a) < ordinal(b); });
   return meetings;
 }
 
@@ -196,9 +227,9 @@ std::vector<std::vector<Stretch>> waits_in(const JobView& view, const std::vecto
       }
     }
   }
+  auto earlier = [](const Stretch& a, const Stretch& b) { return a.begin_ns < b.begin_ns; };
   for (std::vector<Stretch>& mine : waits) {
-    std::sort(mine.begin(), mine.end(),
-              [](const Stretch& a, const Stretch& b) { return a.begin_ns < b.begin_ns; });
+    if (!std::is_sorted(mine.begin(), mine.end(), earlier)) std::sort(mine.begin(), mine.end(), earlier);
     std::vector<Stretch> merged;
     for (const Stretch& one : mine) {
       if (!merged.empty() && one.begin_ns <= merged.back().end_ns) {

@@ -15,10 +15,12 @@ struct Coming {
   const job::Call* call = nullptr;  // of a group the first
   std::uint64_t arrival_ns = 0;     // on its GPU, where that was marked, else of its host
   std::uint64_t done_ns = 0;
+  bool is_done = false;
 };
 
 struct Meeting {
   std::vector<std::size_t> comings;  // by member: index into Meetings::comings; SIZE_MAX = not among them
+  std::size_t ordinal = 0;           // the greatest of these: its place in the order of hosts
   std::size_t latest = 0;            // member that came last
   std::uint64_t first_ns = 0, second_ns = 0, last_ns = 0;  // arrivals: the first, the last but one, the last
 };
@@ -34,8 +36,9 @@ struct Meetings {
   }
 };
 
-// The communicator must be complete and its ranks on one machine: clocks of different machines differ.
-Meetings meetings_of(const JobView& view, const job::CommView& comm);
+// Those to which all members came since `since_ns`.  The communicator must be complete and its ranks on one
+// machine: clocks of different machines differ.
+Meetings meetings_of(const JobView& view, const job::CommView& comm, std::uint64_t since_ns);
 
 // A stretch of time.
 struct Stretch {

@@ -64,17 +64,15 @@ std::optional<Finding> look_at(const JobView& view, const Lateness& lateness) {
 void run(Work& work) {
   auto is_hang = [](const Finding& f) { return f.severity == Severity::kHang; };
   if (std::any_of(work.findings.begin(), work.findings.end(), is_hang)) return;
+  Gathered gathered = gather(work.view, kLongest);
   // Without steps it is not known how long one takes: a second may lie within one.
-  for (unsigned seconds = 1; seconds <= kLongest; seconds *= 2) {
-    bool has_steps = false;
-    for (const Lateness& lateness : lateness_of(work.view, seconds)) {
-      has_steps = lateness.has_steps;
+  for (unsigned seconds = 1; seconds <= (gathered.has_steps ? 1 : kLongest); seconds *= 2) {
+    for (const Lateness& lateness : lateness_of(gathered, seconds)) {
       std::optional<Finding> found = look_at(work.view, lateness);
       if (!found) continue;
       work.findings.push_back(std::move(*found));
       return;
     }
-    if (has_steps) return;
   }
 }
 

@@ -49,6 +49,7 @@ std::unique_ptr<job::Job> make_job(int skipping) {
     r.rank = rank;
     r.pid = rank + 1;
     r.world_size = kRanks;
+    r.step = kCalls / kRound;
     r.ops = {op("all_gather", 0), op("reduce_scatter", flight::kOpReduces), op("all_reduce", flight::kOpReduces)};
     job::Comm comm;
     comm.state = flight::CommState::kReady;
