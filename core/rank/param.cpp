@@ -130,6 +130,13 @@ bool read_choice(const char* range, const char* text, unsigned* index) {
   }
 }
 
+// The value may hold anything; the line goes to a terminal.
+void make_printable(char* line) {
+  for (; *line; ++line) {
+    if (static_cast<unsigned char>(*line) < ' ' || *line == 127) *line = '?';
+  }
+}
+
 }  // namespace
 
 bool param_accepts(const ParamDescriptor& param, const char* text) {
@@ -156,6 +163,7 @@ bool complain_about(const ParamDescriptor& param, const char* text, char* line, 
   if (strlen(text) > kLongestText) {
     snprintf(line, size, "DSHANG_%s=%.80s... is longer than %u bytes; the default %s is used", param.name,
              text, kLongestText, *param.fallback ? param.fallback : "(empty)");
+    make_printable(line);
     return true;
   }
   const char* what = is(param, "seconds")            ? "a number of seconds in "
@@ -164,6 +172,7 @@ bool complain_about(const ParamDescriptor& param, const char* text, char* line, 
                                                      : "one of ";
   snprintf(line, size, "DSHANG_%s=%.80s is not %s%s; the default %s is used", param.name, text, what,
            param.range, *param.fallback ? param.fallback : "(empty)");
+  make_printable(line);
   return true;
 }
 

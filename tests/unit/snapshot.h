@@ -31,30 +31,35 @@ inline std::uint64_t newest_time(const job::RankRecords& r) {
   return newest;
 }
 
-// The snapshot's last time and a second is "now" unless the journal says otherwise.  Returns what is wrong with it, "" else.
-inline std::string fill(job::Job& job, const std::filesystem::path& snapshot) {
+// The snapshot's last time and a second is "now" unless the journal says otherwise.  Returns what is wrong with the
+// records, "" else.
+inline std::string fill(job::Job& job, const std::string& records, const std::string& journal) {
   job.journal.dir = "DIR";
-  std::filesystem::path journal = snapshot;
-  journal.replace_extension(".journal");
-  if (std::filesystem::exists(journal)) {
-    std::ifstream in(journal);
+  if (!journal.empty()) {
+    std::istringstream in(journal);
     job.journal = job::read_journal(in);
   }
   job.params = job::params_from(job.journal.parameters);
-  job::Parsed parsed = job::parse(read(snapshot), job.names);
+  job::Parsed parsed = job::parse(records, job.names);
   std::uint64_t newest = 0;
-  for (job::RankRecords& records : parsed.ranks) {
+  for (job::RankRecords& of_rank : parsed.ranks) {
     auto process = std::make_unique<job::Process>();
     for (const job::ProcessJournal& seen : job.journal.processes) {
-      if (seen.pid == records.pid) process->journal = seen;
+      if (seen.pid == of_rank.pid) process->journal = seen;
     }
-    newest = std::max(newest, newest_time(records));
-    if (job.journal.start_ns == 0) job.journal.start_ns = records.start_ns;
-    process->records = std::move(records);
+    newest = std::max(newest, newest_time(of_rank));
+    if (job.journal.start_ns == 0) job.journal.start_ns = of_rank.start_ns;
+    process->records = std::move(of_rank);
     job.processes.push_back(std::move(process));
   }
   if (job.journal.now_ns == 0) job.journal.now_ns = newest + 1'000'000'000;
   return parsed.error;
+}
+
+inline std::string fill(job::Job& job, const std::filesystem::path& snapshot) {
+  std::filesystem::path journal = snapshot;
+  journal.replace_extension(".journal");
+  return fill(job, read(snapshot), std::filesystem::exists(journal) ? read(journal) : "");
 }
 
 }  // namespace dshang::snapshot
