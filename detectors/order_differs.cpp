@@ -15,6 +15,11 @@ bool ops_differ(const Divergence& d) {
                      [&](const job::Side& side) { return side.op != d.sides[0].op; });
 }
 
+// One more of the call directly before, and nothing else is recorded of those who made it (story.cpp).
+bool may_be_once_more(const Divergence& d) {
+  return d.story.kind == Story::Kind::kUnknown && d.story.leaves_out_all_reductions;
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool permuted = d.story.kind == Story::Kind::kPermutation;
   bool later = d.visible.kind == job::Visible::Kind::kArguments && d.story.kind == Story::Kind::kDeletion &&
@@ -38,6 +43,17 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (items)
     e.evidence.push_back(
         "judged: both calls were made before, as parts of what is walked through here or in another phase");
+  if (may_be_once_more(d)) {
+    e.evidence.push_back("judged: " + who(d) +
+                         " made the call directly before once more, or left out the backward pass and began the next "
+                         "forward pass; without call sites or modules both read alike");
+    e.fix = {
+        "If it makes a collective that the others do not make (in ZeRO-3 reading, logging or saving a parameter is "
+        "one): make it on every rank.",
+        "If it skips the backward pass of a batch (an exception, a NaN check): agree on that, so that every rank "
+        "skips the same step."};
+    return e;
+  }
   e.fix = {
       "Make the order the same on every rank: sort what is walked through (a set, a dict filled in another "
       "order, "

@@ -150,12 +150,17 @@ bool is_plain(const job::Tokens& tokens) {
   });
 }
 
-// Without lines: gathers and reductions of weights, as modules make them.
+// Gathers and reductions of weights, as modules make them: with lines only several in a row, before a gather of
+// the suspects from another.
 bool may_be_modules(const JobView& view, const Divergence& d) {
-  const job::RankView* witness = view.by_rank(d.witness);
-  return std::all_of(d.story.left_out.begin(), d.story.left_out.end(), [&](const Token& token) {
-    std::string op = witness ? view.op_name(*witness, *token.call) : "";
-    return !token.place && (op == "all_gather" || op == "reduce_scatter");
+  const job::RankView *witness = view.by_rank(d.witness), *told = view.by_rank(d.told_of);
+  const job::Tokens& left_out = d.story.left_out;
+  if (!witness || !told) return false;
+  bool any_place = std::any_of(left_out.begin(), left_out.end(), [](const Token& token) { return token.place; });
+  if (any_place && (left_out.size() < 2 || view.op_name(*told, *d.story.next[0].call) != "all_gather")) return false;
+  return std::all_of(left_out.begin(), left_out.end(), [&](const Token& token) {
+    std::string op = view.op_name(*witness, *token.call);
+    return op == "all_gather" || op == "reduce_scatter";
   });
 }
 
@@ -173,8 +178,9 @@ bool leaves_out_plain_calls(const JobView& view, const Divergence& d) {
   if (!plain || !next.call || !first.call) return false;
   bool steps = first.call->step != job::kNoStep && next.call->step != job::kNoStep;
   if (first.phase != next.phase || (steps && next.call->step > first.call->step)) return true;
-  if (story.came_round && !may_be_modules(view, d)) return true;
-  return !steps && first.place && first.place != next.place;  // else it may come later in the step
+  if (may_be_modules(view, d)) return false;
+  return story.came_round ||
+         (!steps && first.place && first.place != next.place);  // else it may come later in the step
 }
 
 // Without lines: what they made more is in no other's program, or in a step that the others have left; and

@@ -246,6 +246,7 @@ class Teller {
         ((deletion_.proof > 1 || deletion_.to_the_end) && is_bulk_of_reductions(cut, history_));
     story.leaves_out_all_reductions = all_reductions && !reduces_from_lines(cut);
     if (can_insert_ && !better_than_insertion(story.leaves_out_all_reductions)) return false;
+    if (story.leaves_out_all_reductions && may_be_once_more()) return false;
     story.kind = Story::Kind::kDeletion;
     story.repetition = fewer_;
     story.leaves_out_another_backward = is_another_backward(cut, history_);
@@ -296,6 +297,13 @@ class Teller {
       return true;
     if (deletion_.to_the_end != insertion_.to_the_end) return deletion_.to_the_end;
     return deletion_.length <= insertion_.length;
+  }
+
+  // Nothing is recorded but one more of the call directly before: it may begin the next pass, or be made once
+  // more in this one.
+  bool may_be_once_more() const {
+    return suspect_.size() == 1 && suspect_[0].call && suspect_[0].part == Part::kUnknown && !suspect_[0].place &&
+           !history_.empty() && suspect_[0].key == history_.back().key;
   }
 
   bool insertion(Story& story) const {
