@@ -246,7 +246,7 @@ class Teller {
         ((deletion_.proof > 1 || deletion_.to_the_end) && is_bulk_of_reductions(cut, history_));
     story.leaves_out_all_reductions = all_reductions && !reduces_from_lines(cut);
     if (can_insert_ && !better_than_insertion(story.leaves_out_all_reductions)) return false;
-    if (story.leaves_out_all_reductions && may_be_once_more()) return false;
+    if (story.leaves_out_all_reductions && suspect_.size() == 1 && begins_once_more()) return false;
     story.kind = Story::Kind::kDeletion;
     story.repetition = fewer_;
     story.leaves_out_another_backward = is_another_backward(cut, history_);
@@ -283,6 +283,7 @@ class Teller {
 
   bool better_than_insertion(bool leaves_out_all_reductions) const {
     if (is_loop(more_) && !is_loop(fewer_)) return false;
+    if (insertion_.length == 1 && begins_once_more()) return false;
     // A forward pass repeated and a backward pass left out read alike in the calls; the second is what
     // happens.
     if (leaves_out_all_reductions && reductions(suspect_, insertion_.length) == 0) return true;
@@ -299,11 +300,11 @@ class Teller {
     return deletion_.length <= insertion_.length;
   }
 
-  // Nothing is recorded but one more of the call directly before: it may begin the next pass, or be made once
-  // more in this one.
-  bool may_be_once_more() const {
-    return suspect_.size() == 1 && suspect_[0].call && suspect_[0].part == Part::kUnknown && !suspect_[0].place &&
-           !history_.empty() && suspect_[0].key == history_.back().key;
+  // With one more of the call directly before.  Where nothing is recorded behind it, it may as well begin the
+  // next pass.
+  bool begins_once_more() const {
+    return suspect_[0].call && suspect_[0].part == Part::kUnknown && !suspect_[0].place && !history_.empty() &&
+           suspect_[0].key == history_.back().key;
   }
 
   bool insertion(Story& story) const {
