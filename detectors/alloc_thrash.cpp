@@ -5,6 +5,7 @@
 // steps are announced, what happens in a second stands for a step.  What it costs is the time in these calls
 // (memory_time.h); where that is known and next to nothing it is only worth knowing.
 #include <algorithm>
+#include <utility>
 
 #include "detectors/lateness.h"
 #include "detectors/memory_time.h"
@@ -118,8 +119,12 @@ void run(Work& work) {
     if (Thrash thrash = look_at(view, r); is_enough(thrash)) found.push_back(std::move(thrash));
   }
   if (found.empty()) return;
-  const Thrash& worst = *std::max_element(
-      found.begin(), found.end(), [](const Thrash& a, const Thrash& b) { return a.pairs() < b.pairs(); });
+  auto weight = [&](const Thrash& thrash) {
+    return std::make_pair(sum_of(memory_time(view.ranks[thrash.rank], thrash.steps)).seconds, thrash.pairs());
+  };
+  const Thrash& worst = *std::max_element(found.begin(), found.end(), [&](const Thrash& a, const Thrash& b) {
+    return weight(a) < weight(b);
+  });
   Lateness lateness = busiest(view, worst.rank);
   Finding f;
   f.type = "alloc-thrash";
