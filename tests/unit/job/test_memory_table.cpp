@@ -59,7 +59,7 @@ TEST_CASE("a request that failed says that it does not fit; one that was tried a
 TEST_CASE("what a rank did without is no reason not to fit") {
   std::string refused = "alloc_failed " + gib(4) + " free=" + gib(1) + " total=" + gib(16) + " live=" + gib(15) +
                         " result=2 phase=forward step=1\n";
-  auto job = made(rank(0, 1, step(0, 8, 1) + refused + "visit step 1\ncall all_reduce 1 f32 sum\n" + step(1, 15, 1) + step(2, 9, 1)));
+  auto job = made(rank(0, 1, step(0, 8, 1) + refused + "visit step 1\ncall all_reduce 1 f32 sum\n" + step(1, 14, 1) + step(2, 9, 1)));
   auto lines = memory_table(job::make_view(*job), "some-gpu");
   REQUIRE(lines.size() == 3);
   CHECK(holds(lines[2], {"0 ", "10 GiB", "backward, step 2", "yes, 6 GiB left; 4 GiB more were refused in step 1, and it went on"}));

@@ -119,7 +119,7 @@ TEST_CASE("equal ranks have the same usual step, however long they took before t
   PageTexts texts;
   JobView view = make_view(*job);
   PageSites sites(view.names(), texts);
-  PageJson ranks = page_memory(view, texts, sites)["ranks"];
+  PageJson ranks = page_memory(view, texts, sites);
   REQUIRE(ranks.size() == 2);
   CHECK(ranks[0]["usual"] == ranks[1]["usual"]);
   CHECK(ranks[0]["usual"] == 3000000 / 1024);
