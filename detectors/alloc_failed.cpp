@@ -21,11 +21,18 @@ namespace {
 constexpr std::uint64_t kBehindNs = 60'000'000'000;  // what parts later has another cause
 constexpr std::size_t kMostOthers = 4;               // ranks told of one by one
 
+// They do something else, not only the same later: who tries a smaller batch comes later than the others.
+bool does_differ(const JobView& view, const Divergence& d) {
+  bool is_late = d.visible.kind == job::Visible::Kind::kMissing &&
+                 (d.story.kind == job::Story::Kind::kNone || d.story.kind == job::Story::Kind::kSilent);
+  return !is_late || view.ago(d.since_ns) >= view.stall_after();
+}
+
 // The ranks parted soon after the failure, and the rank is one of them.
 bool parted_behind(const Work& work, const job::RankView& rank, std::uint64_t failed_ns) {
   auto process = static_cast<std::size_t>(&rank - work.view.ranks.data());
   return std::any_of(work.divergences.begin(), work.divergences.end(), [&](const Divergence& d) {
-    return d.comm->member_of(process) && d.since_ns <= failed_ns + kBehindNs;
+    return d.comm->member_of(process) && d.since_ns <= failed_ns + kBehindNs && does_differ(work.view, d);
   });
 }
 
