@@ -2,7 +2,8 @@
 //
 // A caching allocator frees what it holds and asks again, so a failure whose repetition succeeded is no
 // finding.  A program may also catch the exception and go on (a search for the largest batch): then the
-// finding is over, unless the ranks parted behind it.  Ranks that failed alike, in the same place of the same
+// finding is over, unless the ranks parted behind it.  It is told once the rank has ended, nobody caught the
+// exception, the ranks parted, or nothing came of it for a stall threshold.  Ranks that failed alike, in the same place of the same
 // step, are one finding, told with the numbers of the first.  What the memory was used for, and what would
 // make it fit, is in alloc_story.h.
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "detectors/alloc_story.h"
 #include "detectors/memory_use.h"
+#include "detectors/went_on.h"
 #include "detectors/whereabouts.h"
 #include "detectors/words.h"
 
@@ -19,38 +21,24 @@ namespace {
 constexpr std::uint64_t kBehindNs = 60'000'000'000;  // what parts later has another cause
 constexpr std::size_t kMostOthers = 4;               // ranks told of one by one
 
+// They do something else, not only the same later: who tries a smaller batch comes later than the others.
+bool does_differ(const JobView& view, const Divergence& d) {
+  bool is_late = d.visible.kind == job::Visible::Kind::kMissing &&
+                 (d.story.kind == job::Story::Kind::kNone || d.story.kind == job::Story::Kind::kSilent);
+  return !is_late || view.ago(d.since_ns) >= view.stall_after();
+}
+
 // The ranks parted soon after the failure, and the rank is one of them.
 bool parted_behind(const Work& work, const job::RankView& rank, std::uint64_t failed_ns) {
   auto process = static_cast<std::size_t>(&rank - work.view.ranks.data());
   return std::any_of(work.divergences.begin(), work.divergences.end(), [&](const Divergence& d) {
-    return d.comm->member_of(process) && d.since_ns <= failed_ns + kBehindNs;
+    return d.comm->member_of(process) && d.since_ns <= failed_ns + kBehindNs && does_differ(work.view, d);
   });
 }
 
-// When a later step or a later call that is not outstanding shows that the rank went on, or it ended
-// normally; 0 = nothing shows it.
-std::uint64_t went_on_at(const job::RankView& rank, std::uint64_t failed_ns) {
-  const job::RankRecords& records = rank.records();
-  std::uint64_t at = 0;
-  auto earlier = [&](std::uint64_t ns) { at = at == 0 ? ns : std::min(at, ns); };
-  for (std::uint64_t n = records.calls.end(); n-- > records.calls.first();) {
-    const job::Call& call = records.calls.at(n);
-    if (call.torn) continue;
-    if (call.enter_ns <= failed_ns) break;
-    if (!job::is_outstanding(call) && !(call.flags & flight::kCallFailed)) earlier(call.enter_ns);
-  }
-  for (std::uint64_t n = records.visits.end(); n-- > records.visits.first();) {
-    const job::Visit& visit = records.visits.at(n);
-    if (visit.torn || visit.kind != flight::VisitKind::kStep) continue;
-    if (visit.time_ns <= failed_ns) break;
-    earlier(visit.time_ns);
-  }
-  if (rank.alive()) return at;
-  const job::Death& death = *rank.journal().death;
-  bool normal = death.known != job::EndingKnown::kNo && !death.by_signal && death.code == 0;
-  if (!normal) return 0;
-  earlier(death.time_ns);
-  return at;
+// It will not go on as if nothing had happened: it has ended or is about to, or did nothing since for so long.
+bool is_final(const JobView& view, const job::RankView& rank, std::uint64_t failed_ns) {
+  return !rank.alive() || view.ago(failed_ns) >= view.stall_after() || uncaught_since(view, rank, failed_ns);
 }
 
 std::string where(const JobView& view, const job::AllocFailure& failure) {
@@ -128,7 +116,10 @@ void run(Work& work) {
     const job::AllocFailure* failure = last_alloc_failure(work.view, rank);
     if (!failure) continue;
     std::uint64_t went_on_ns = went_on_at(rank, failure->time_ns);
-    if (parted_behind(work, rank, failure->time_ns)) went_on_ns = 0;
+    if (parted_behind(work, rank, failure->time_ns))
+      went_on_ns = 0;
+    else if (went_on_ns == 0 && !is_final(work.view, rank, failure->time_ns))
+      continue;  // the program may catch it and go on with less
     Failed failed{rank, *failure, went_on_ns};
     auto alike = std::find_if(groups.begin(), groups.end(), [&](const std::vector<Failed>& group) {
       return is_alike(group.front(), failed);

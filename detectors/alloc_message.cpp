@@ -42,4 +42,17 @@ std::optional<AllocatorState> allocator_state_in(std::string_view message) {
   return AllocatorState{*allocated, *reserved};
 }
 
+std::vector<CardUser> other_users_in(std::string_view message) {
+  constexpr std::string_view kProcess = "Process ", kHas = " has ", kInUse = " memory in use";
+  std::vector<CardUser> users;
+  for (std::size_t at = message.find(kProcess); at != message.npos; at = message.find(kProcess, at + 1)) {
+    std::string_view rest = message.substr(at + kProcess.size());
+    std::size_t digits = rest.find_first_not_of("0123456789"), end = rest.find(kInUse);
+    if (digits == 0 || digits == rest.npos || rest.substr(digits, kHas.size()) != kHas || end == rest.npos) continue;
+    auto bytes = size_before(rest, kInUse);
+    if (bytes) users.push_back({std::atoll(std::string(rest.substr(0, digits)).c_str()), *bytes});
+  }
+  return users;
+}
+
 }  // namespace dshang::detect

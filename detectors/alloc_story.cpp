@@ -19,6 +19,7 @@ using job::RankView;
 constexpr double kLargerBatch = 1.3;
 constexpr double kFarLess = 0.67;  // of this rank's memory: the others are not near their limit
 constexpr std::uint64_t kMessageNs = 10'000'000'000;  // the exception comes that soon behind the failure
+constexpr double kOthersShare = 0.05;  // of the card: what other processes hold is worth telling first
 constexpr std::size_t kMostWays = 4;
 
 // All that is known around one failure.
@@ -28,6 +29,7 @@ struct Case {
   const AllocFailure& failure;
   std::vector<const MemoryStep*> steps;  // finished before
   std::optional<AllocatorState> allocator;
+  std::vector<CardUser> users;  // other processes on its card, where torch names them
   Bytes free, total, other;
   std::uint64_t taken = 0;
   MemorySettings settings;
@@ -38,15 +40,21 @@ struct Case {
   bool in(const char* name) const { return phase == name; }
 };
 
-// What torch said at the exception that followed, else what the probe saw last.
-std::optional<AllocatorState> allocator_of(const JobView& view, const RankView& rank,
-                                           const AllocFailure& failure) {
+// The message of the exception that followed; "" = none.
+std::string message_behind(const JobView& view, const RankView& rank, const AllocFailure& failure) {
   const auto& exceptions = rank.records().exceptions;
   for (std::uint64_t n = exceptions.first(); n < exceptions.end(); ++n) {
     const job::Exception& one = exceptions.at(n);
     if (one.time_ns < failure.time_ns || one.time_ns > failure.time_ns + kMessageNs) continue;
-    if (auto state = allocator_state_in(view.names().text(one.message))) return state;
+    std::string message = view.names().text(one.message);
+    if (allocator_state_in(message)) return message;
   }
+  return "";
+}
+
+// What torch said at the exception that followed, else what the probe saw last.
+std::optional<AllocatorState> allocator_of(const std::string& message, const AllocFailure& failure) {
+  if (auto state = allocator_state_in(message)) return state;
   Bytes allocated = known(failure.allocator_allocated), reserved = known(failure.allocator_reserved);
   if (!allocated || !reserved) return std::nullopt;
   // By now it holds what it has taken since.
@@ -55,11 +63,13 @@ std::optional<AllocatorState> allocator_of(const JobView& view, const RankView& 
 }
 
 Case case_of(const JobView& view, const RankView& rank, const AllocFailure& failure) {
+  std::string message = message_behind(view, rank, failure);
   Case c{view,
          rank,
          failure,
          {},
-         allocator_of(view, rank, failure),
+         allocator_of(message, failure),
+         other_users_in(message),
          known(failure.free),
          known(failure.total),
          {},
@@ -210,6 +220,41 @@ bool tell_longer_batch(const Case& c, AllocStory& story) {
   return true;
 }
 
+// "process 4711", or the rank of this job that it is.
+std::string user_text(const Case& c, const CardUser& user) {
+  std::string text = "process " + std::to_string(user.pid);
+  for (const RankView& rank : c.view.ranks) {
+    bool is_it = rank.records().pid == user.pid && rank.records().host == c.rank.records().host;
+    if (is_it) text += " (rank " + std::to_string(rank.rank) + " of this job)";
+  }
+  return text;
+}
+
+const char* kWhoIsOnTheCard =
+    "Look with `nvidia-smi` who else is on this card: another process, or other ranks of this job that "
+    "went to it (`cuda` without an index, `torch.load` without `map_location`, before "
+    "`torch.cuda.set_device(local_rank)`).";
+
+// Without what other processes hold of its card the request would have been satisfied.
+bool tell_other_process(const Case& c, AllocStory& story) {
+  std::uint64_t sum = 0;
+  std::string list;
+  for (const CardUser& user : c.users) {
+    sum += user.bytes;
+    list += (list.empty() ? "" : ", ") + user_text(c, user) + " " + bytes_text(user.bytes);
+  }
+  if (sum == 0 || !c.total) return false;
+  story.evidence.push_back("by NVML, as torch's message says, others have taken of its card: " + list);
+  bool would_fit = c.failure.size <= sum + c.free.value_or(0);
+  if (!would_fit || static_cast<double>(sum) < kOthersShare * static_cast<double>(*c.total)) return false;
+  story.summary = ": " + bytes_text(sum) + " of its card are taken by " +
+                  (c.users.size() == 1 ? "another process" : "other processes") + " (" + list + ")";
+  story.fix = {kWhoIsOnTheCard,
+               "What is meant to share the card needs its part set aside: a server's share "
+               "(`gpu_memory_utilization` of vLLM), `torch.cuda.set_per_process_memory_fraction`, or a card of its own."};
+  return true;
+}
+
 // The others, which do the same work, are far from their limit.
 bool tell_one_card(const Case& c, AllocStory& story) {
   std::uint64_t most = 0, most_batch = 0, most_other = 0;
@@ -237,18 +282,19 @@ bool tell_one_card(const Case& c, AllocStory& story) {
     return static_cast<double>(theirs) < kFarLess * static_cast<double>(own);
   };
   if (others == 0 || !far_less(most + most_other, mine + rest)) return false;
+  bool is_taken = rest > most_other + mine / 4;
   story.summary = "; the others need at most " + bytes_text(most);
+  if (is_taken)
+    story.summary += ", and of its card some " + bytes_text(rest - most_other) +
+                     " more than of theirs are taken by no call of this job: by another process, it seems";
   story.evidence.push_back("only this rank is short of memory: it wants " + bytes_text(mine) +
                            (c.other ? ", and " + bytes_text(rest) +
                                           " are taken by nobody's known calls (elsewhere at "
                                           "most " +
                                           bytes_text(most_other) + ")"
                                     : ""));
-  if (rest > most_other + mine / 4)
-    story.fix = {
-        "Look with `nvidia-smi` who else is on this card: another process, or other ranks of this job that "
-        "went to it (`cuda` without an index, `torch.load` without `map_location`, before "
-        "`torch.cuda.set_device(local_rank)`)."};
+  if (is_taken)
+    story.fix = {kWhoIsOnTheCard};
   else if (most_batch && far_less(most_batch, elements(c.failure.batch)))
     story.fix = {"Its batch is larger than the others' (" + batch_text(c.failure.batch) +
                  "): give every rank the same number of tokens."};
@@ -284,7 +330,8 @@ void tell_nvme(const Case& c, AllocStory& story) {
 AllocStory story_of(const JobView& view, const RankView& rank, const AllocFailure& failure) {
   Case c = case_of(view, rank, failure);
   AllocStory story;
-  bool is_special = tell_save(c, story) || tell_longer_batch(c, story) || tell_one_card(c, story);
+  bool is_special =
+      tell_save(c, story) || tell_other_process(c, story) || tell_longer_batch(c, story) || tell_one_card(c, story);
   std::vector<std::string> special = std::move(story.evidence);
   story.evidence = {"allocated by the process through CUDA at that moment: " + bytes_text(c.taken)};
   if (std::string line = holders_text(c); !line.empty() && (c.allocator || c.other.value_or(0)))

@@ -2,11 +2,13 @@
 //
 // Each such call waits for the device and stops the rank; the others wait for it in the next collective. Jobs
 // that allocate from CUDA's own pools (cudaMallocAsync) are not judged: there it costs nothing.  Where no
-// steps are announced, what happens in a second stands for a step.
+// steps are announced, what happens in a second stands for a step.  What it costs is the time in these calls
+// (memory_time.h); where that is known and next to nothing it is only worth knowing.
 #include <algorithm>
-#include <cstdio>
+#include <utility>
 
 #include "detectors/lateness.h"
+#include "detectors/memory_time.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -17,6 +19,8 @@ using job::MemoryStep;
 constexpr std::uint64_t kPairs = 8;              // frees with as many allocations, in a step
 constexpr std::size_t kLookedAt = 16;            // steps
 constexpr std::size_t kSteps = 5, kSeconds = 3;  // of them in which it happens
+constexpr double kCostly = 0.01;                 // of a step
+constexpr double kLate = 0.001;                  // seconds that are worth a word
 
 bool is_thrash(const MemoryStep& step) {
   std::uint64_t less = std::min(step.allocations, step.frees), more = std::max(step.allocations, step.frees);
@@ -55,12 +59,6 @@ Thrash look_at(const JobView& view, std::size_t r) {
 
 bool is_enough(const Thrash& thrash) { return thrash.steps.size() >= (thrash.has_steps ? kSteps : kSeconds); }
 
-std::string hundredths(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f s", seconds);
-  return text;
-}
-
 // How late the rank was in the periods in which it happened.
 std::string lateness_text(const Lateness& lateness, const Thrash& thrash) {
   const job::Member* member = lateness.comm ? lateness.comm->member_of(thrash.rank) : nullptr;
@@ -74,7 +72,7 @@ std::string lateness_text(const Lateness& lateness, const Thrash& thrash) {
                                          [&](const MemoryStep* step) { return step->step == period.number; });
     if (!among) continue;
     ++periods;
-    if (latest(period, 0) != index) continue;
+    if (latest(period, kLate) != index) continue;
     ++last;
     least = std::min(least, period.late[index]);
     most = std::max(most, period.late[index]);
@@ -82,7 +80,8 @@ std::string lateness_text(const Lateness& lateness, const Thrash& thrash) {
   if (last == 0) return "";
   std::string unit = thrash.has_steps ? "steps" : "seconds";
   return "it comes last in " + std::to_string(last) + " of " + std::to_string(periods) + " such " + unit +
-         ", " + hundredths(least) + " to " + hundredths(most) + " late; the others wait for it";
+         ", " + (short_time(least) == short_time(most) ? "" : short_time(least) + " to ") + short_time(most) +
+         " late; the others wait for it";
 }
 
 std::string counts_of_others(const JobView& view, const std::vector<Rank>& suspects) {
@@ -120,17 +119,30 @@ void run(Work& work) {
     if (Thrash thrash = look_at(view, r); is_enough(thrash)) found.push_back(std::move(thrash));
   }
   if (found.empty()) return;
-  const Thrash& worst = *std::max_element(
-      found.begin(), found.end(), [](const Thrash& a, const Thrash& b) { return a.pairs() < b.pairs(); });
+  auto weight = [&](const Thrash& thrash) {
+    return std::make_pair(sum_of(memory_time(view.ranks[thrash.rank], thrash.steps)).seconds, thrash.pairs());
+  };
+  const Thrash& worst = *std::max_element(found.begin(), found.end(), [&](const Thrash& a, const Thrash& b) {
+    return weight(a) < weight(b);
+  });
   Lateness lateness = busiest(view, worst.rank);
   Finding f;
   f.type = "alloc-thrash";
-  f.severity = Severity::kWarning;
+  bool is_costly = false;
+  for (const Thrash& thrash : found) {
+    MemoryTimes sum = sum_of(memory_time(view.ranks[thrash.rank], thrash.steps));
+    is_costly = is_costly || sum.lengths == 0 || sum.seconds <= 0 || sum.share() >= kCostly;
+  }
+  f.severity = is_costly ? Severity::kWarning : Severity::kInfo;
   for (const Thrash& thrash : found) f.suspects.push_back(view.ranks[thrash.rank].rank);
   std::string unit = worst.has_steps ? "step" : "second";
   f.summary = job::ranks_text(f.suspects) +
               (f.suspects.size() == 1 ? " frees and re-allocates " : " free and re-allocate ") +
               std::to_string(worst.pairs()) + " segments of device memory in each " + unit;
+  MemoryTimes cost = sum_of(memory_time(view.ranks[worst.rank], worst.steps));
+  if (std::string time = time_a_step(cost, unit); !time.empty())
+    f.summary += found.size() == 1 ? ", which takes " + time
+                                   : "; rank " + std::to_string(view.ranks[worst.rank].rank) + " loses " + time;
   if (worst.has_steps) f.step = worst.steps.back()->step;
   if (std::string pace = pace_text(lateness); !pace.empty())
     f.evidence.push_back("no hang: the job makes progress, " + pace);
@@ -139,6 +151,8 @@ void run(Work& work) {
                          std::to_string(thrash.pairs()) + " frees and allocations a " + unit + " in " +
                          std::to_string(thrash.steps.size()) + " of the last " +
                          std::to_string(thrash.looked_at));
+    std::string time = time_by_step(memory_time(view.ranks[thrash.rank], thrash.steps), unit);
+    f.evidence.push_back(time.empty() ? "how long these calls took was not recorded" : "time lost in these calls: " + time);
     if (std::string line = lateness_text(lateness, thrash); !line.empty()) f.evidence.push_back(line);
   }
   if (std::string line = counts_of_others(view, f.suspects); worst.has_steps && !line.empty())

@@ -2,8 +2,10 @@
 //
 // The probe keeps the norms of the last steps and notes one that is 10 times their median and 4 times their
 // largest, with the loss that the rank had in that step; and, some steps later, whether norms stayed high.  A
-// norm is the same on all ranks, a loss is not: a rank whose loss jumped alone had the odd sample.  Norms
-// that nobody computes (plain torch without clip_grad_norm_) are not seen.
+// norm is the same on all ranks, a loss is not: a rank whose loss jumped alone had the odd sample.  Where the
+// loss jumped by the same factor, before any step was made with it, and both stay level behind it, the loss is
+// another one (a sum instead of a mean): worth knowing, no trouble.  Norms that nobody computes (plain torch
+// without clip_grad_norm_) are not seen.
 #include <algorithm>
 #include <map>
 
@@ -18,9 +20,12 @@ constexpr double kOddLoss = 3;      // times what is usual on the rank
 constexpr std::int64_t kStays = 4;  // norms that stay high, of those behind a jump
 constexpr int kRepeats = 3;
 
+constexpr double kAlike = 1.5;  // factors of norm and loss that are the same one; batches differ
+constexpr double kLevel = 2;    // what stays level stays within
+
 struct Jump {
   std::vector<std::pair<Rank, NumberFact>> by_rank;
-  NumberFact after;
+  NumberFact after, over;
 };
 
 // Jumps by their steps; those that clipping made harmless are left out.
@@ -35,6 +40,7 @@ std::map<std::int64_t, Jump> jumps_of(const JobView& view) {
       Jump& jump = jumps[*step];
       jump.by_rank.emplace_back(rank->rank, fact);
       if (!jump.after) jump.after = {view, *rank, key + ".after"};
+      if (!jump.over) jump.over = {view, *rank, key + ".over"};
     }
   }
   return jumps;
@@ -55,6 +61,26 @@ std::vector<Rank> odd_ranks(const Jump& jump) {
     if (!(*times < kOddLoss)) odd.push_back(rank);  // nan too
   }
   return odd.size() < jump.by_rank.size() ? odd : std::vector<Rank>{};
+}
+
+bool within(std::optional<double> a, std::optional<double> b, double factor) {
+  return a && b && *a > 0 && *b > 0 && *a <= factor * *b && *b <= factor * *a;
+}
+
+// The loss of all ranks together jumped as the norm did, and neither moves behind it, as far as that is known.
+bool is_another_loss(const Jump& jump) {
+  double loss = 0, usual_loss = 0;
+  for (const auto& [rank, fact] : jump.by_rank) {
+    std::optional<double> times = times_usual(fact);
+    if (!times || !(*times >= kOddLoss)) return false;  // nan too
+    loss += *fact.number("loss");
+    usual_loss += *fact.number("usual_loss");
+  }
+  const NumberFact& first = jump.by_rank[0].second;
+  std::optional<double> norm = first.number("norm"), usual = first.number("usual");
+  if (!norm || !usual || *usual <= 0 || !within(*norm / *usual, loss / usual_loss, kAlike)) return false;
+  return !jump.after || (within(jump.after.number("norm"), norm, kLevel) &&
+                         within(jump.after.number("loss"), loss / static_cast<double>(jump.by_rank.size()), kLevel));
 }
 
 void add_remedy(Finding& f, double clip, bool stays, const std::string& sample) {
@@ -84,13 +110,17 @@ void run(Work& work) {
   const NumberFact& fact = jump.by_rank[0].second;
   double clip = fact.number("clip").value_or(0);
   bool stays = jump.after.whole("high").value_or(0) >= kStays || jumps.size() >= kRepeats;
+  bool is_other = jumps.size() == 1 && is_another_loss(jump);
+  bool is_over = jumps.size() < kRepeats && std::all_of(jumps.begin(), jumps.end(), [](const auto& one) {
+    return one.second.over || one.second.after.whole("high").value_or(1) == 0;
+  });
   Finding f;
   f.type = "grad-norm-spike";
   f.subject = "norm";
-  f.severity = clip > 0 && !stays ? Severity::kInfo : Severity::kWarning;
+  f.severity = is_other || (clip > 0 && !stays) ? Severity::kInfo : Severity::kWarning;
   f.certainty = f.class_certainty = Certainty::kJudged;
   f.step = step;
-  if (!stays) f.suspects = odd_ranks(jump);
+  if (!stays && !is_other) f.suspects = odd_ranks(jump);
   f.summary = "the gradient norm jumped to " + fact.text("norm") + " in step " + std::to_string(step) +
               ", from " + fact.text("usual");
   std::string sample;
@@ -101,8 +131,13 @@ void run(Work& work) {
                  odd->second.text("loss") + " instead of " + odd->second.text("usual_loss");
     if (!odd->second.text("batch").empty())
       sample = "batch " + odd->second.text("batch") + " of " + job::ranks_text({odd->first}) + "'s loader";
+  } else if (is_other) {
+    f.summary += ", and the loss by the same factor: it seems to be another loss since then (a sum instead of a "
+                 "mean, other weights)";
   } else if (stays) {
-    f.summary += jumps.size() >= kRepeats ? ", and it keeps jumping" : ", and it stays high";
+    f.summary += jumps.size() >= kRepeats ? ", and it keeps jumping"
+                 : is_over              ? ", and it stayed high for some time"
+                                        : ", and it stays high";
   }
   f.evidence.push_back("judged: " + fact.text("norm") + " is more than 10 times the median (" +
                        fact.text("usual") + ") and 4 times the largest (" + fact.text("largest") +
@@ -114,11 +149,20 @@ void run(Work& work) {
     f.evidence.push_back("of the " + jump.after.text("steps") + " norms behind it " +
                          jump.after.text("high") + " were above 4 times the median");
   }
+  if (is_other)
+    f.evidence.push_back("the loss jumped to " + fact.text("loss") + ", from " + fact.text("usual_loss") +
+                         ", in the same step, on every rank" +
+                         (jump.after ? "; behind it norms were " + jump.after.text("norm") + " and losses " +
+                                           jump.after.text("loss") + " (medians)"
+                                     : ""));
+  if (jump.over)
+    f.evidence.push_back("from step " + jump.over.text("step") + " at the latest it was as before: " +
+                         jump.over.text("norm"));
   std::string rate = fact.text("lr");
   if (!rate.empty()) f.evidence.push_back("learning rate " + rate);
   std::string clipped = "gradients are clipped to " + fact.text("clip");
   f.evidence.push_back(clip <= 0 ? "gradients are not clipped"
-                       : stays ? clipped + ", which does not make the steps of an adaptive optimizer smaller"
+                       : stays && !is_other ? clipped + ", which does not make the steps of an adaptive optimizer smaller"
                                : clipped + ", which kept the step small");
   if (jumps.size() > 1) {
     std::string more;
@@ -126,8 +170,20 @@ void run(Work& work) {
       more += (more.empty() ? "" : ", ") + std::to_string(one->first);
     f.evidence.push_back("it jumped again in step " + more);
   }
-  add_remedy(f, clip, stays, sample);
+  if (is_other)
+    f.fix = {"Nothing, if the loss was changed there on purpose; SGD then wants a learning rate that is smaller by "
+             "the same factor, Adam does not.",
+             "Else look for what changed in that step: `reduction=\"sum\"`, a weight of the loss, its scaling by "
+             "accumulation steps."};
+  else
+    add_remedy(f, clip, stays, sample);
   f.at = work.view.seconds(fact.time_ns());
+  if (stays && is_over) {
+    std::uint64_t over_ns = 0;
+    for (const auto& [number, one] : jumps)
+      over_ns = std::max({over_ns, one.over.time_ns(), one.after.time_ns()});
+    f.resolved = work.view.seconds(over_ns);
+  }
   work.findings.push_back(std::move(f));
 }
 

@@ -8,6 +8,7 @@
 // NCCL, other processes) follows from it.  Where it was not seen the true headroom is smaller.
 #include <algorithm>
 
+#include "detectors/memory_time.h"
 #include "detectors/memory_use.h"
 #include "detectors/words.h"
 
@@ -148,6 +149,8 @@ void look_at_steps(Work& work, const RankView& rank, std::uint64_t total, std::u
   if (!looked.retried.empty())
     f.evidence.push_back("requests that failed and succeeded after a flush: in " +
                          std::to_string(looked.retried.size()) + " steps");
+  if (std::string time = time_by_step(memory_time(rank, looked.retried), "step"); !time.empty())
+    f.evidence.push_back("time lost in taking and giving back memory: " + time);
   f.fix = {
       "Make the step smaller on this rank (micro-batch, sequence length, activation checkpointing, offload) "
       "before it runs out of memory.",

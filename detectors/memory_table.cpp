@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "detectors/memory_use.h"
+#include "detectors/went_on.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -26,6 +27,10 @@ std::uint64_t other_of(const std::vector<const MemoryStep*>& steps) {
   return most;
 }
 
+std::string step_text(std::int64_t step) {
+  return step == job::kNoStep ? "before the first step" : "step " + std::to_string(step);
+}
+
 std::string highest_in(const JobView& view, const MemoryStep& step) {
   const job::MemoryPhase* highest = nullptr;
   for (const job::MemoryPhase& phase : step.phases) {
@@ -33,16 +38,29 @@ std::string highest_in(const JobView& view, const MemoryStep& step) {
   }
   job::NameId phase = highest ? highest->phase : step.peak_phase;
   std::string text = phase ? view.names().text(phase) + ", " : "";
-  return text + (step.step == job::kNoStep ? "before the first step" : "step " + std::to_string(step.step));
+  return text + step_text(step.step);
 }
 
-// The request that this rank could not satisfy, if it did not go on without.
-const job::AllocFailure* failure_of(const RankView& rank) {
+// The first request that this rank could not satisfy; `went_on`: of those that it did without.
+const job::AllocFailure* failure_of(const RankView& rank, bool went_on) {
   const auto& failures = rank.records().alloc_failures;
   for (std::uint64_t n = failures.first(); n < failures.end(); ++n) {
-    if (failures.at(n).time_ns && !failures.at(n).retried) return &failures.at(n);
+    const job::AllocFailure& failure = failures.at(n);
+    if (!failure.time_ns || failure.retried) continue;
+    if ((went_on_at(rank, failure.time_ns) != 0) == went_on) return &failure;
   }
   return nullptr;
+}
+
+// Its peak is that of an attempt which was given up.
+bool is_given_up(const RankView& rank, const MemoryStep& step) {
+  const auto& failures = rank.records().alloc_failures;
+  for (std::uint64_t n = failures.first(); n < failures.end(); ++n) {
+    const job::AllocFailure& failure = failures.at(n);
+    bool in_it = failure.time_ns && !failure.retried && failure.step == step.step;
+    if (in_it && went_on_at(rank, failure.time_ns)) return true;
+  }
+  return false;
 }
 
 bool row_of(const JobView& view, const RankView& rank, Row& row) {
@@ -51,8 +69,11 @@ bool row_of(const JobView& view, const RankView& rank, Row& row) {
   for (std::uint64_t n = all.first(); n < all.end(); ++n) {
     if (all.at(n).time_ns) steps.push_back(&all.at(n));
   }
+  auto kept = std::stable_partition(steps.begin(), steps.end(),
+                                    [&](const MemoryStep* step) { return !is_given_up(rank, *step); });
+  if (kept != steps.begin()) steps.erase(kept, steps.end());
   std::uint64_t total = device_total(view, rank);
-  const job::AllocFailure* failure = failure_of(rank);
+  const job::AllocFailure* failure = failure_of(rank, false);
   if (total == 0 || (steps.empty() && !failure)) return false;
   row.ranks = {rank.rank};
   std::uint64_t other = other_of(steps), need = 0, torch = 0;
@@ -67,9 +88,8 @@ bool row_of(const JobView& view, const RankView& rank, Row& row) {
   if (failure) {
     Bytes free = known(failure->free);
     need = std::max(need, total - std::min(total, free.value_or(0)) + failure->size);
-    row.where =
-        (failure->phase ? view.names().text(failure->phase) + ", " : std::string()) +
-        (failure->step == job::kNoStep ? "before the first step" : "step " + std::to_string(failure->step));
+    row.where = (failure->phase ? view.names().text(failure->phase) + ", " : std::string()) +
+                step_text(failure->step);
     row.verdict = "NO: " + bytes_text(failure->size) + " more were asked for";
   } else if (need > total) {
     row.verdict = "NO";
@@ -77,16 +97,24 @@ bool row_of(const JobView& view, const RankView& rank, Row& row) {
     row.verdict = static_cast<double>(need) > kTight * static_cast<double>(total) ? "barely, " : "yes, ";
     row.verdict += bytes_text(total - need) + " left";
   }
+  if (const job::AllocFailure* refused = failure ? nullptr : failure_of(rank, true))
+    row.verdict += "; " + bytes_text(refused->size) + " more were refused" +
+                   (refused->step == job::kNoStep ? "" : " in step " + std::to_string(refused->step)) +
+                   ", and it went on";
   row.need = (failure ? "> " : "") + bytes_text(need);
   row.torch = torch ? bytes_text(torch) : "-";
   row.others = bytes_text(other);
   return true;
 }
 
-std::string line(const std::string& ranks, const Row& row) {
-  char text[256];
-  std::snprintf(text, sizeof text, "%-8s %11s %11s %11s  %-24s %s", ranks.c_str(), row.need.c_str(),
-                row.torch.c_str(), row.others.c_str(), row.where.c_str(), row.verdict.c_str());
+struct Widths {
+  int ranks = 8, where = 0;
+};
+
+std::string line(const std::string& ranks, const Row& row, const Widths& widths) {
+  char text[512];
+  std::snprintf(text, sizeof text, "%-*s %11s %11s %11s  %-*s  %s", widths.ranks, ranks.c_str(), row.need.c_str(),
+                row.torch.c_str(), row.others.c_str(), widths.where, row.where.c_str(), row.verdict.c_str());
   return text;
 }
 
@@ -111,11 +139,17 @@ std::vector<std::string> memory_table(const JobView& view, const std::string& gp
     }
   }
   if (rows.empty()) return {};
+  const Row heading{{}, "at most", "by torch", "by others", "highest in", "fits"};
+  Widths widths;
+  widths.where = static_cast<int>(heading.where.size());
+  for (std::size_t i = 0; i < rows.size() && i < kMostRows; ++i) {
+    widths.ranks = std::max(widths.ranks, static_cast<int>(job::list_of(rows[i].ranks).size()));
+    widths.where = std::max(widths.where, static_cast<int>(rows[i].where.size()));
+  }
   std::vector<std::string> lines = {
-      "memory that this run needed of " + gpu + " (" + bytes_text(total) + "):",
-      line("rank", {{}, "at most", "by torch", "by others", "highest in", "fits"})};
+      "memory that this run needed of " + gpu + " (" + bytes_text(total) + "):", line("rank", heading, widths)};
   for (std::size_t i = 0; i < rows.size() && i < kMostRows; ++i)
-    lines.push_back(line(job::list_of(rows[i].ranks), rows[i]));
+    lines.push_back(line(job::list_of(rows[i].ranks), rows[i], widths));
   if (rows.size() > kMostRows) lines.push_back("and " + std::to_string(rows.size() - kMostRows) + " more");
   return lines;
 }

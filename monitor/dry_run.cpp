@@ -1,5 +1,6 @@
 #include "monitor/dry_run.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -120,6 +121,15 @@ int bad_input(const std::string& text) {
   return kBadInput;
 }
 
+// All processes of the run share the memory of the devices, through a file that goes with this process and is
+// there for those that close what they inherit.
+void share_machine() {
+  const int file = memfd_create("simgpu-machine", 0);
+  if (file < 0) return;
+  const std::string path = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file);
+  setenv("SIMGPU_MACHINE", path.c_str(), 1);
+}
+
 int replace_process(const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
@@ -180,6 +190,7 @@ int dry_run(const DryRunOptions& options) {
     }
   }
   for (const auto& [name, value] : plan->environment) setenv(name.c_str(), value.c_str(), 1);
+  share_machine();
   fprintf(stderr, "dshang: dry run of %d %s on simulated GPUs with the memory of %s, numerics %s\n",
           options.ranks, options.ranks == 1 ? "rank" : "ranks", find_gpu(options.gpu)->name,
           options.numerics.c_str());

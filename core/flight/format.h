@@ -20,7 +20,7 @@
 namespace dshang::flight {
 
 inline constexpr std::uint64_t kMagic = 0x4d46474e41485344;  // "DSHANGFM"
-inline constexpr std::uint32_t kVersion = 3;
+inline constexpr std::uint32_t kVersion = 4;
 inline constexpr std::int64_t kNoStep = INT64_MIN;
 inline constexpr std::uint64_t kUnknownBytes = UINT64_MAX;
 
@@ -214,6 +214,8 @@ struct MemoryStep {
   std::uint32_t peak_phase, peak_module;  // where the process's own device memory grew last in this step, 0 = nowhere
   std::uint32_t batch[kBatchSizes];       // sizes of the largest tensor that a forward was given, 0 = none
   MemoryPhase phases[kMemoryPhases];      // phase 0 = unused
+  std::uint64_t call_ns;        // in the calls that took and gave back memory, and between them while one was tried again
+  std::uint64_t retry_ns;       // of it: from the beginning of a refused request until the same one succeeded
 };
 
 struct AllocFailure {
@@ -348,7 +350,7 @@ static_assert(sizeof(VisitRecord) == 64);
 static_assert(sizeof(CommEntry) == 112);
 static_assert(sizeof(StringEntry) == 16);
 static_assert(sizeof(SiteEntry) == 784);
-static_assert(sizeof(MemoryStep) == 304);
+static_assert(sizeof(MemoryStep) == 320);
 static_assert(sizeof(AllocFailure) == 120);
 static_assert(sizeof(ThreadEntry) == 32);
 static_assert(sizeof(Fact) == 24);

@@ -94,6 +94,7 @@ bool Loader::memory_step(std::uint64_t n, MemoryStep* out) {
   std::copy_n(raw->batch, flight::kBatchSizes, out->batch);
   for (unsigned i = 0; i < flight::kMemoryPhases; ++i)
     out->phases[i] = {ids_.name(raw->phases[i].phase, &missing), raw->phases[i].allocated};
+  out->call_ns = raw->call_ns, out->retry_ns = raw->retry_ns;
   return !missing;
 }
 

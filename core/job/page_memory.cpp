@@ -48,7 +48,7 @@ PageJson kibibytes(std::uint64_t bytes) {
 struct RankMemory {
   std::size_t rank = 0;              // index into JobView::ranks
   const MemoryStep* peak = nullptr;  // the step that needed most
-  std::uint64_t usual = 0;           // median need of its steps
+  std::uint64_t usual = 0;           // median need of its training steps, 0 = none is known
   std::uint64_t need = 0;            // of the peak; of the process's life where no step was marked
 };
 
@@ -60,7 +60,8 @@ RankMemory memory_of(const JobView& view, std::size_t r) {
   for (std::uint64_t n = records.memory_steps.first(); n < records.memory_steps.end(); ++n) {
     const MemoryStep& step = records.memory_steps.at(n);
     if (step.time_ns == 0) continue;
-    needs.push_back(need_of(step));
+    // Periods without a step are as many as seconds went by: of equal ranks another number each.
+    if (step.step != kNoStep) needs.push_back(need_of(step));
     if (!memory.peak || need_of(step) > need_of(*memory.peak)) memory.peak = &step;
   }
   memory.need = memory.peak ? need_of(*memory.peak) : on_device(records.peak);

@@ -1,4 +1,5 @@
 #include "core/job/page_data.h"
+#include "core/job/site_policy.h"
 #include "core/job/stack_tree.h"
 
 namespace dshang::job {
@@ -14,7 +15,8 @@ PageJson json_of(const Names& names, const std::vector<StackNode>& nodes, PageTe
     --*left;
     list.push_back({texts.number_of(frame_text(names, node.frame)), list_of(node.ranks),
                     list_of(node.end_here), list_of(node.call_here),
-                    json_of(names, node.inner, texts, left)});
+                    json_of(names, node.inner, texts, left),
+                    frame_owner(names.text(node.frame.file)) != FrameOwner::kUser});
   }
   return list;
 }

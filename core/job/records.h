@@ -116,6 +116,7 @@ struct MemoryStep {
   NameId peak_phase = 0, peak_module = 0;
   std::uint32_t batch[flight::kBatchSizes] = {};
   MemoryPhase phases[flight::kMemoryPhases];
+  std::uint64_t call_ns = 0, retry_ns = 0;
 };
 
 struct AllocFailure {

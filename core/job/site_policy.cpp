@@ -151,7 +151,9 @@ bool is_launcher(const Parts& parts) {
 bool is_own(const Parts& parts, std::size_t packages) {
   if (packages && packages < parts.size() && parts[packages].starts_with("dshang")) return true;
   return std::any_of(parts.begin(), parts.end(),
-                     [](std::string_view part) { return part == "simgpu_python" || part == "dshang_probe"; });
+                     [](std::string_view part) {
+    return part == "simgpu_python" || part == "simgpu_numerics" || part == "dshang_probe";
+  });
 }
 
 }  // namespace

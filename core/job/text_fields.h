@@ -174,6 +174,8 @@ void memory_fields(auto& f, auto& m, const TextContext& context) {
     f.name(kPhases[i], m.phases[i].phase, 0);
     f.number(kAllocated[i], m.phases[i].allocated, 0);
   }
+  f.number("call_ns", m.call_ns, 0);
+  f.number("retry_ns", m.retry_ns, 0);
 }
 
 // Memory as it is now.

@@ -92,6 +92,10 @@ void restored(const Freed& freed, const void* address);
 // The real call failed with `result` (cudaError_t); recognises the allocator's retry by what follows.
 void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int result);
 
+// A call that took or gave back memory, from its beginning to its end; after allocated(), freed() or
+// allocation_failed() of the same thread.
+void memory_call(std::uint64_t begin_ns, std::uint64_t end_ns);
+
 // Free and total bytes of the current device, asked around the creation of a communicator.  False = not
 // known.
 bool device_memory(std::uint64_t* free_bytes, std::uint64_t* total_bytes);

@@ -1,6 +1,7 @@
 // Answers about the current device for the wrappers (api.h), and the driver functions that they hand out.
 #include <string.h>
 
+#include "core/rank/base_libc.h"
 #include "interpose/runtime/api.h"
 #include "interpose/runtime/driver.h"
 #include "interpose/runtime/memory.h"
@@ -24,9 +25,24 @@ std::atomic<MemRelease> real_release;
 std::atomic<MemMap> real_map;
 std::atomic<MemUnmap> real_unmap;
 
+// Times a call that took or gave back memory.
+class Timed {
+ public:
+  Timed() : since_ns_(recorder() ? rank::now_ns() : 0) {}
+  ~Timed() {
+    if (since_ns_) memory_call(since_ns_, rank::now_ns());
+  }
+  Timed(const Timed&) = delete;
+  Timed& operator=(const Timed&) = delete;
+
+ private:
+  std::uint64_t since_ns_;
+};
+
 int mem_create(unsigned long long* handle, std::size_t bytes, const AllocationProperties* properties,
                unsigned long long flags) {
   if (!recorder()) wake(WakeReason::kAllocation);
+  Timed timed;
   int result = real_create.load(std::memory_order_acquire)(handle, bytes, properties, flags);
   bool on_device = properties && properties->location_type == kLocationDevice;
   if (result == driver::kSuccess) {
@@ -38,18 +54,21 @@ int mem_create(unsigned long long* handle, std::size_t bytes, const AllocationPr
 }
 
 int mem_release(unsigned long long handle) {
+  Timed timed;
   memory::physical_released(handle);
   return real_release.load(std::memory_order_acquire)(handle);
 }
 
 int mem_map(unsigned long long address, std::size_t bytes, std::size_t offset, unsigned long long handle,
             unsigned long long flags) {
+  Timed timed;
   int result = real_map.load(std::memory_order_acquire)(address, bytes, offset, handle, flags);
   if (result == driver::kSuccess) memory::physical_mapped(address, bytes, handle);
   return result;
 }
 
 int mem_unmap(unsigned long long address, std::size_t bytes) {
+  Timed timed;
   memory::range_unmapped(address, bytes);
   return real_unmap.load(std::memory_order_acquire)(address, bytes);
 }

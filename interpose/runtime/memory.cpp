@@ -32,6 +32,9 @@ struct Totals {
 Totals at_last_record;
 std::atomic<bool> closing{false};
 
+// Since the last record.
+std::atomic<std::uint64_t> call_ns{0}, retry_ns{0};
+
 // A request that failed on this thread and may be tried again.
 struct Refused {
   MemoryKind kind;
@@ -44,6 +47,15 @@ struct Refused {
   } record[4];
 };
 thread_local constinit Refused refused{};
+
+// The calls from a refused request on, as long as they may be the allocator's way to the same request: how long it
+// takes.  An allocator calls again within kRetryGap; longer, and the program did something else.
+struct Retry {
+  bool goes_on, succeeds;
+  std::uint64_t since_ns, until_ns, inside_ns;  // 0 = no call of it has ended
+};
+thread_local constinit Retry retry{};
+constexpr std::uint64_t kRetryGap = 1'000'000'000;
 
 unsigned at(MemoryKind kind) { return static_cast<unsigned>(kind); }
 
@@ -120,7 +132,11 @@ bool enter(std::uint64_t key, Allocation allocation) {
 
 // The allocator's retry: it failed, gave segments back, and the same request succeeds.
 void close_refusal(MemoryKind kind, std::uint64_t bytes) {
-  if (refused.bytes != bytes || refused.kind != kind) return;
+  if (refused.bytes != bytes || refused.kind != kind) {
+    retry = {};
+    return;
+  }
+  retry.succeeds = retry.goes_on && refused.freed;
   if (refused.freed) {
     count(target.load(std::memory_order_acquire)->retries);
     for (unsigned i = 0; i < refused.records; ++i) {
@@ -133,7 +149,9 @@ void close_refusal(MemoryKind kind, std::uint64_t bytes) {
 }
 
 void remember_refusal(MemoryKind kind, std::uint64_t bytes) {
-  if (refused.bytes != bytes || refused.kind != kind) refused = {kind, 0, false, bytes, {}};
+  bool is_other = refused.bytes != bytes || refused.kind != kind;
+  if (is_other) refused = {kind, 0, false, bytes, {}};
+  if (is_other || !retry.goes_on) retry = {true, false, 0, 0, 0};
 }
 
 void remember_record(const flight::Open<flight::AllocFailure>& record) {
@@ -195,6 +213,8 @@ void write_record(const flight::Writer& writer) {
   record->peak_module = peak_module.exchange(0, std::memory_order_relaxed);
   rank::take_batch(record->batch);
   rank::take_phase_peaks(record->phases);
+  record->call_ns = call_ns.exchange(0, std::memory_order_relaxed);
+  record->retry_ns = retry_ns.exchange(0, std::memory_order_relaxed);
   record.complete();
 }
 
@@ -224,6 +244,9 @@ void fall_asleep() {
   target.store(&asleep, std::memory_order_release);
   epoch.fetch_add(1, std::memory_order_relaxed);
   refused = {};
+  retry = {};
+  call_ns.store(0, std::memory_order_relaxed);
+  retry_ns.store(0, std::memory_order_relaxed);
   peak_phase.store(0, std::memory_order_relaxed);
   peak_module.store(0, std::memory_order_relaxed);
   device_seen(flight::kUnknownBytes, flight::kUnknownBytes);
@@ -316,6 +339,20 @@ void restored(const Freed& freed, const void* address) {
   if (!address) return;
   target.load(std::memory_order_acquire)->frees.fetch_sub(1, std::memory_order_relaxed);
   if (freed.bytes) enter(address_key(address), {freed.bytes, freed.kind, 0, 0});
+}
+
+void memory_call(std::uint64_t begin_ns, std::uint64_t end_ns) {
+  std::uint64_t spent = end_ns - begin_ns;
+  call_ns.fetch_add(spent, std::memory_order_relaxed);
+  if (!retry.goes_on) return;
+  if (retry.until_ns == 0 || begin_ns - retry.until_ns > kRetryGap) retry.since_ns = begin_ns, retry.inside_ns = 0;
+  retry.until_ns = end_ns;
+  retry.inside_ns += spent;
+  if (!retry.succeeds) return;
+  std::uint64_t whole = end_ns - retry.since_ns;
+  retry_ns.fetch_add(whole, std::memory_order_relaxed);
+  call_ns.fetch_add(whole - retry.inside_ns, std::memory_order_relaxed);
+  retry = {};
 }
 
 void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int result) {

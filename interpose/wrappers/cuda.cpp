@@ -14,19 +14,26 @@ constexpr CudaResult kNoFunction = CudaResult::kNotSupported;
 
 // Says for as long as it lives which function this thread is in: cudaFree and its like wait for the device.  A
 // thread that is inside NCCL, which allocates too, is said to be there.
+template <Row R>
 class Inside {
  public:
-  Inside(const flight::Writer* writer, Row row) : writer_(this_thread.nccl.frame ? nullptr : writer) {
-    if (writer_) calls::inside(*writer_, row, calls::now_ns());
+  explicit Inside(const flight::Writer* writer) : writer_(this_thread.nccl.frame ? nullptr : writer) {
+    if (!writer_) return;
+    since_ns_ = calls::now_ns();
+    calls::inside(*writer_, R, since_ns_);
   }
   ~Inside() {
-    if (writer_) calls::outside(*writer_, calls::now_ns());
+    if (!writer_) return;
+    std::uint64_t now = calls::now_ns();
+    calls::outside(*writer_, now);
+    if constexpr (info(R).kind != Kind::kSynchronize) runtime::memory_call(since_ns_, now);
   }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
 
  private:
   const flight::Writer* writer_;
+  std::uint64_t since_ns_ = 0;
 };
 
 template <Row R>
@@ -77,15 +84,15 @@ CudaResult wrapped(const Entry& here, P... p) {
   if (!real) return missing<R>(kNoFunction);
   if (stay.nested() || runtime::disabled()) return stay.call<CudaResult>(real, p...);
   if constexpr (kind == Kind::kAllocate || kind == Kind::kRegister) {
-    Inside inside(stay.writer, R);
+    Inside<R> inside(stay.writer);
     return allocate<R>(stay, real, p...);
   } else if constexpr (kind == Kind::kFree) {
-    Inside inside(stay.writer, R);
+    Inside<R> inside(stay.writer);
     return release<R>(stay, real, p...);
   } else if constexpr (kind == Kind::kEntryPoint) {
     return entry_point<R>(stay, real, p...);
   } else if constexpr (kind == Kind::kSynchronize) {
-    Inside inside(stay.writer, R);
+    Inside<R> inside(stay.writer);
     return stay.call<CudaResult>(real, p...);
   } else if constexpr (kind == Kind::kGraphLaunch) {
     CudaResult result = stay.call<CudaResult>(real, p...);

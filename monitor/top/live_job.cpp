@@ -1,5 +1,6 @@
 #include "monitor/top/live_job.h"
 
+#include <limits.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,10 +12,12 @@
 #include <system_error>
 #include <vector>
 
+#include "monitor/clock.h"
 #include "monitor/disk.h"
 #include "monitor/replay.h"
 #include "monitor/server.h"
 #include "monitor/settings.h"
+#include "monitor/top/one_moment.h"
 
 namespace dshang::monitor {
 namespace {
@@ -98,14 +101,24 @@ void add_report(const std::string& directory, JobLook* look) {
   }
 }
 
+// Its times count from the start of the same machine.
+bool is_of_this_machine(const job::Job& job) {
+  char name[HOST_NAME_MAX + 1] = {};
+  return gethostname(name, sizeof name - 1) == 0 && job.processes[0]->records.host == name;
+}
+
 }  // namespace
 
 LiveJob::LiveJob(const std::string& name) : directory_(directory_of(name)) {}
 
 JobLook LiveJob::look() const {
   const Replay replayed = replay({directory_});
+  const std::uint64_t moment = take_one_moment(*replayed.job);
   JobLook look;
   look.table = rank_table_of(job::make_view(*replayed.job));
+  const std::uint64_t now = now_ns();
+  if (moment != 0 && moment <= now && is_of_this_machine(*replayed.job))
+    look.table.age = static_cast<double>(elapsed(moment, now)) / static_cast<double>(kSecond);
   if (look.table.dir.empty()) look.table.dir = directory_;
   add_report(directory_, &look);
   return look;

@@ -1,6 +1,7 @@
 // A job that may still run, looked at again and again from its files, for `dshang top`.
 //
-// What is seen is as old as the last copy that the monitor made of flight memory (DSHANG_PERSIST).
+// What is seen is as old as the copies that the monitor made of flight memory (DSHANG_PERSIST): all ranks as
+// they were when the oldest of these was made.
 #pragma once
 
 #include <string>

@@ -101,10 +101,11 @@ RankRow row_of(const JobView& view, const RankView& rank) {
 
 std::string step_text(std::int64_t step) { return step == job::kNoStep ? "-" : std::to_string(step); }
 
-std::string rate_text(double per_second) {
-  if (per_second < 0) return "-";
-  if (per_second >= 1) return format(per_second >= 100 ? "%.0f/s" : "%.1f/s", per_second);
-  return format(per_second > 0.01 ? "%.1f s" : "%.0f s", 1 / per_second);
+// Seconds a step takes.
+std::string pace_text(double steps_per_second) {
+  if (steps_per_second <= 0) return "-";
+  const double seconds = 1 / steps_per_second;
+  return format(seconds < 0.1 ? "%.3f" : seconds < 10 ? "%.2f" : seconds < 100 ? "%.1f" : "%.0f", seconds);
 }
 
 std::string seconds_text(double seconds) {
@@ -143,7 +144,7 @@ struct Column {
   bool right;
 };
 constexpr Column kColumns[] = {{"rank", 5, true},   {"state", 12, false}, {"step", 6, true},
-                               {"phase", 9, false}, {"rate", 6, true},    {"GiB/peak", 11, true},
+                               {"phase", 9, false}, {"s/step", 6, true},    {"GiB/peak", 11, true},
                                {"since", 5, true}};
 constexpr std::size_t kShortest = 60;
 
@@ -213,7 +214,8 @@ std::vector<std::string> lines_of(const RankTable& table, std::size_t width) {
   std::size_t heard = 0;
   for (const RankRow& row : table.rows) heard += row.ranks.size();
   std::string job = std::to_string(heard) + " of " + std::to_string(table.world_size) + " ranks, " +
-                    (table.ended ? "ended after " : "up ") + uptime_text(table.seconds) + "  ";
+                    (table.ended ? "ended after " : "up ") + uptime_text(table.seconds) +
+                    (!table.ended && table.age >= 0 ? format(", %.0f s ago", table.age) : "") + "  ";
   std::vector<std::string> lines = {fitted(job + table.dir, width)};
   std::vector<std::string> cells;
   for (const Column& column : kColumns) cells.emplace_back(column.name);
@@ -223,7 +225,7 @@ std::vector<std::string> lines_of(const RankTable& table, std::size_t width) {
              row.state,
              step_text(row.step),
              row.phase.empty() ? "-" : row.phase,
-             rate_text(row.steps_per_second),
+             pace_text(row.steps_per_second),
              memory_text(row.device_bytes, row.device_peak),
              seconds_text(row.since)};
     std::string rest = row.last_call.empty() ? "none yet" : row.last_call;

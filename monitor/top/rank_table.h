@@ -30,6 +30,7 @@ struct RankTable {
   std::string dir;
   std::int32_t world_size = 0;
   double seconds = 0;         // since job start, of the newest record
+  double age = -1;            // seconds since then; -1 = not known
   bool ended = false;         // all ranks have
   std::vector<RankRow> rows;  // by rank
 };

@@ -62,11 +62,12 @@ class Errors:
 
     def watch_uncaught(self):
         """Chains into the hooks that print an uncaught exception."""
-        record = self.record
+        record, guarded, note = self.record, self.patches.guarded, self.native.note
 
         def around(previous):
             def excepthook(kind, error, traceback):
                 record(error, traceback)
+                guarded("exceptions", note, "exception.uncaught", getattr(kind, "__name__", "?"))
                 return previous(kind, error, traceback)
             return excepthook
 

@@ -35,7 +35,8 @@ class Numbers:
         self.kinds = "model=- autocast=-"     # of the newest training forward
         self.scaled = False           # a loss scale that adapts: norms that are not finite are its business
         self.scale = None
-        self.jumps = []               # [key, steps left, norms, losses]
+        self.jumps = []               # [key, steps left, norms, losses, usual norm]
+        self.high = []                # [key, usual norm, norms in a row that were usual again] of jumps that stayed
         self.jumps_told = 0
         self.changes, self.scale_notes, self.falls, self.steps_made, self.skipped = [], 0, 0, 0, 0
         self.floor = self.start = self.first_made = None
@@ -137,6 +138,7 @@ class Numbers:
         for jump in self.jumps:
             self._follow(jump, value, loss)
         self.jumps = [jump for jump in self.jumps if jump[1]]
+        self._look_whether_over(step, value)
         if not is_finite(value):
             if not self.scaled and not self.bad_norm:
                 self.bad_norm = True
@@ -162,8 +164,17 @@ class Numbers:
             jump[3].append(loss)
         if jump[1] == 0:
             high = sum(not norm <= _TIMES_LARGEST * jump[4] for norm in jump[2])
-            self.probe.native.note(jump[0] + ".after", "steps=%d high=%d loss=%s" % (
-                _AFTER, high, text_of(median(jump[3])) if jump[3] else "-"))
+            self.probe.native.note(jump[0] + ".after", "steps=%d high=%d loss=%s norm=%s" % (
+                _AFTER, high, text_of(median(jump[3])) if jump[3] else "-", text_of(median(jump[2]))))
+            if high:
+                self.high.append([jump[0], jump[4], 0])
+
+    def _look_whether_over(self, step, norm):
+        for jump in self.high:
+            jump[2] = jump[2] + 1 if norm <= _TIMES_LARGEST * jump[1] else 0
+            if jump[2] == _AFTER:
+                self.probe.native.note(jump[0] + ".over", "step=%s norm=%s" % (step, text_of(norm)))
+        self.high = [jump for jump in self.high if jump[2] < _AFTER]
 
     def _usual_loss(self, step):
         others = [loss for when, loss in self.of_step.items() if when != step and is_finite(loss)]

@@ -7,6 +7,8 @@
 #include <map>
 #include <mutex>
 
+#include "simgpu/core/context.h"
+#include "simgpu/core/machine.h"
 #include "simgpu/core/settings.h"
 
 namespace simgpu {
@@ -45,7 +47,7 @@ const Block* block_at(const Ledger& ledger, uintptr_t address) {
 Error reserve_bytes(int device, size_t bytes) {
   std::lock_guard<std::mutex> lock(ledger().mutex);
   Usage& usage = ledger().usage[static_cast<size_t>(device)];
-  if (bytes > settings().memory_bytes - usage.bytes) return kOutOfMemory;
+  if (!machine::take(physical_device(device), bytes)) return kOutOfMemory;
   usage.bytes += bytes;
   usage.peak = std::max(usage.peak, usage.bytes);
   return kSuccess;
@@ -54,13 +56,14 @@ Error reserve_bytes(int device, size_t bytes) {
 void release_bytes(int device, size_t bytes) {
   std::lock_guard<std::mutex> lock(ledger().mutex);
   Usage& usage = ledger().usage[static_cast<size_t>(device)];
-  usage.bytes -= std::min(bytes, usage.bytes);
+  const size_t given = std::min(bytes, usage.bytes);
+  usage.bytes -= given;
+  machine::give(physical_device(device), given);
 }
 
 void memory_info(int device, size_t* free_bytes, size_t* total_bytes) {
-  std::lock_guard<std::mutex> lock(ledger().mutex);
   *total_bytes = settings().memory_bytes;
-  *free_bytes = *total_bytes - ledger().usage[static_cast<size_t>(device)].bytes;
+  *free_bytes = *total_bytes - std::min(*total_bytes, machine::used(physical_device(device)));
 }
 
 size_t peak_bytes(int device) {

@@ -10,7 +10,7 @@ namespace simgpu {
 
 // --- accounting ----------------------------------------------------------------------------------
 
-// Takes bytes of a device. kOutOfMemory if so much is not free; nothing is taken then.
+// Takes bytes of a device. kOutOfMemory if so much is not free on the machine; nothing is taken then.
 Error reserve_bytes(int device, size_t bytes);
 void release_bytes(int device, size_t bytes);
 void memory_info(int device, size_t* free_bytes, size_t* total_bytes);

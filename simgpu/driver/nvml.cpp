@@ -1,16 +1,18 @@
 // What the NVML beside this library asks it.
-#include "simgpu/core/context.h"
-#include "simgpu/core/ledger.h"
+#include <algorithm>
 
-// Bytes that this process has taken of a device of the machine.
-SIMGPU_API size_t simgpu_used_bytes(int physical) {
-  using namespace simgpu;
-  for (int ordinal = 0; ordinal < device_count(); ++ordinal) {
-    if (physical_device(ordinal) != physical) continue;
-    size_t free_bytes = 0;
-    size_t total_bytes = 0;
-    memory_info(ordinal, &free_bytes, &total_bytes);
-    return total_bytes - free_bytes;
+#include "simgpu/core/abi.h"
+#include "simgpu/core/machine.h"
+
+// Bytes that all processes have taken of a device of the machine.
+SIMGPU_API size_t simgpu_used_bytes(int physical) { return simgpu::machine::used(physical); }
+
+// The processes that have taken memory of it, at most `room` of them; returns how many there are.
+SIMGPU_API unsigned simgpu_users(int physical, unsigned* pids, unsigned long long* bytes, unsigned room) {
+  const auto users = simgpu::machine::users(physical);
+  for (size_t i = 0; i < std::min<size_t>(users.size(), room); ++i) {
+    pids[i] = static_cast<unsigned>(users[i].pid);
+    bytes[i] = users[i].bytes;
   }
-  return 0;
+  return static_cast<unsigned>(users.size());
 }

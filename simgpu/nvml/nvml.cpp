@@ -3,6 +3,7 @@
 // does.
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <string>
@@ -21,6 +22,7 @@ enum Result : int {
   kInvalidArgument = 2,
   kNotSupportedHere = 3,
   kNotFoundHere = 6,
+  kInsufficientSize = 7,
 };
 
 // nvmlDevice_t: the address of an element.
@@ -76,11 +78,41 @@ struct VersionedFabricInfo {
   unsigned health_mask;
 };
 
-// Bytes that this process has taken of a physical device. Other processes are not seen.
+// Bytes that all processes have taken of a physical device.
 unsigned long long used_bytes(int physical) {
   using Used = size_t (*)(int);
   static const Used kUsed = reinterpret_cast<Used>(dlsym(RTLD_DEFAULT, "simgpu_used_bytes"));
   return kUsed != nullptr ? kUsed(physical) : 0;
+}
+
+// nvmlProcessInfo_v1_t and _v2_t.
+struct Process {
+  unsigned pid;
+  unsigned long long bytes;
+};
+struct Process2 {
+  unsigned pid;
+  unsigned long long bytes;
+  unsigned instance, compute_instance;
+};
+
+// The processes that have memory of the device; `count` is the room there is, then how many there are.
+template <typename Info>
+Result processes_of(Device* device, unsigned* count, Info* processes) {
+  using Users = unsigned (*)(int, unsigned*, unsigned long long*, unsigned);
+  static const Users kUsers = reinterpret_cast<Users>(dlsym(RTLD_DEFAULT, "simgpu_users"));
+  if (!valid(device) || count == nullptr) return kInvalidArgument;
+  unsigned pids[64];
+  unsigned long long bytes[64];
+  const unsigned room = *count;
+  *count = kUsers != nullptr ? std::min(kUsers(index_of(device), pids, bytes, 64), 64u) : 0;
+  if (*count > room || (*count > 0 && processes == nullptr)) return kInsufficientSize;
+  for (unsigned i = 0; i < *count; ++i) {
+    processes[i] = Info{};
+    processes[i].pid = pids[i];
+    processes[i].bytes = bytes[i];
+  }
+  return kOk;
 }
 
 std::string uuid_of(int physical) {
@@ -117,6 +149,8 @@ SIMGPU_API const char* nvmlErrorString(Result result) {
       return "Invalid Argument";
     case kNotSupportedHere:
       return "Not Supported";
+    case kInsufficientSize:
+      return "Insufficient Size";
     case kNotFoundHere:
       return "Not Found";
   }
@@ -251,19 +285,16 @@ SIMGPU_API Result nvmlDeviceGetTemperature(Device*, int, unsigned*) { return kNo
 SIMGPU_API Result nvmlDeviceGetPowerUsage(Device*, unsigned*) { return kNotSupportedHere; }
 SIMGPU_API Result nvmlDeviceGetClockInfo(Device*, int, unsigned*) { return kNotSupportedHere; }
 
-// No process is named: PyTorch's report of an allocation that failed then speaks of its own process alone.
-SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses(Device* device, unsigned* count, void*) {
-  if (!valid(device)) return kInvalidArgument;
-  *count = 0;
-  return kOk;
+SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses(Device* device, unsigned* count, Process* processes) {
+  return processes_of(device, count, processes);
 }
 
-SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v2(Device* device, unsigned* count, void* processes) {
-  return nvmlDeviceGetComputeRunningProcesses(device, count, processes);
+SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v2(Device* device, unsigned* count, Process2* processes) {
+  return processes_of(device, count, processes);
 }
 
-SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v3(Device* device, unsigned* count, void* processes) {
-  return nvmlDeviceGetComputeRunningProcesses(device, count, processes);
+SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v3(Device* device, unsigned* count, Process2* processes) {
+  return processes_of(device, count, processes);
 }
 
 // --- links: none ---------------------------------------------------------------------------------

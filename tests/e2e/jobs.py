@@ -50,7 +50,8 @@ def ways(programs, few):
 class Job:
     """One started job; everything it started ends with it."""
 
-    def __init__(self, command, folder, with_dshang=True, numerics="small", gpu="h100-80g", **settings):
+    def __init__(self, command, folder, with_dshang=True, numerics="small", gpu="h100-80g", within=(), **settings):
+        """`within`: a command that starts it."""
         self.folder, self.ended = str(folder), False
         self.directory = os.path.join(self.folder, "dshang")
         self.log_path = os.path.join(self.folder, "log")
@@ -60,7 +61,7 @@ class Job:
         env["PYTHONPATH"] = os.pathsep.join(filter(None, [settings.get("PYTHONPATH"), EXAMPLES]))
         if not with_dshang:
             env["DSHANG_DISABLE"] = "1"
-        command = [os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--gpu", gpu, "--", *command]
+        command = [*within, os.path.join(BUILD, "dshang"), "dry-run", "-n", str(RANKS), "--numerics", numerics, "--gpu", gpu, "--", *command]
         with open(self.log_path, "wb") as log:
             self.process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
                                             start_new_session=True, cwd=self.folder)

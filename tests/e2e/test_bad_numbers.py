@@ -63,12 +63,24 @@ def evaluated_in_fp16(finding, job):
          "bf16_full_eval=True")
 
 
-CAUSES = {"weights_on_rank_0 --mistake": weights_on_rank_0, "broken_batch --mistake": broken_batch,
+def token_ids(finding, job):
+    assert finding["class"] == "nan" and (finding["suspects"], finding["step"]) == ([1], 3), finding
+    says(finding, r"batch 3 of rank 1's loader holds ids from \d+ to 65 in field input_ids \(int64\[4,8\]\), sample 1",
+         "largest embedding has 64 rows", "resize_token_embeddings")
+
+
+def muon_on_the_head(finding, job):
+    assert kind(finding) == ("nan", "error", "proven") and finding["step"] <= 10, finding
+    says(finding, "Muon updates words.weight scores.weight", "`embed` or `lm_head`")
+
+
+CAUSES = {"token_ids --mistake": token_ids, "muon_on_the_head --mistake --steps 12": muon_on_the_head,
+          "weights_on_rank_0 --mistake": weights_on_rank_0, "broken_batch --mistake": broken_batch,
           "fp16_overflow --mistake --steps 34": fp16_overflow, "shrinking_scale --mistake --steps 24": shrinking_scale,
           "odd_sample --mistake --steps 36": odd_sample, "high_rate --mistake --steps 40": high_rate,
           "evaluated_in_fp16 --mistake": evaluated_in_fp16}
 REPAIRED = ("broken_batch", "fp16_overflow --steps 34", "shrinking_scale --steps 24", "odd_sample --steps 36",
-            "high_rate --steps 40", "evaluated_in_fp16 --steps 24")
+            "high_rate --steps 40", "evaluated_in_fp16 --steps 24", "token_ids --steps 24", "muon_on_the_head --steps 12")
 
 
 @pytest.mark.parametrize("program,launcher", ways(CAUSES, [("broken_batch --mistake", "torchrun")]))
@@ -98,3 +110,13 @@ def test_the_repaired_program_is_silent(tmp_path, program, launcher):
         assert job.end() == 0, job.log()[-3000:]
         report = job.wait_for("report", 10, lambda: job.report() and job.report()["verdict"] == "healthy" and job.report())
         assert report["findings"] == [] and falls(job), (report["findings"], losses(job))
+
+
+def test_another_loss_is_no_trouble(tmp_path):
+    with Job(LAUNCHERS["torchrun"]("another_loss", "--steps", "40"), tmp_path) as job:
+        assert job.end() == 0, job.log()[-3000:]
+        report = job.wait_for("report", 10, lambda: job.report() and job.report()["verdict"] == "healthy" and job.report())
+        finding, = [finding for finding in report["findings"] if finding["class"] == "grad-norm-spike"]
+        assert kind(finding) == ("grad-norm-spike", "info", "judged") and finding["step"] == 24, finding
+        assert "WARNING" not in job.log(), job.log()[-3000:]
+        says(finding, "the loss by the same factor: it seems to be another loss")

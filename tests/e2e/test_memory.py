@@ -1,5 +1,8 @@
 """Memory that does not suffice: told by its cause, with what would help; the repaired program is silent and fits."""
+import os
 import re
+import signal
+import time
 
 import pytest
 from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job
@@ -7,9 +10,9 @@ from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job
 GPU = "t4-16g"
 
 
-def run(tmp_path, program, *arguments, launcher="torchrun"):
+def run(tmp_path, program, *arguments, launcher="torchrun", **settings):
     """(exit status, findings by class, what the job printed)"""
-    with Job(LAUNCHERS[launcher](program, *arguments), tmp_path, numerics="int", gpu=GPU) as job:
+    with Job(LAUNCHERS[launcher](program, *arguments), tmp_path, numerics="int", gpu=GPU, **settings) as job:
         status = job.end()
         report = job.wait_for("report", 5 + SLACK, job.report)
         return status, {f["class"]: f for f in report["findings"]}, job.log()
@@ -39,12 +42,110 @@ def test_a_rank_with_a_larger_batch_needs_more_memory(tmp_path):
     assert sorted(table(log)) == list(range(RANKS)) and all(row.startswith("yes") for row in table(log).values()), log[-2000:]
 
 
+def test_an_emptied_cache_is_told_with_the_time_it_costs(tmp_path):
+    milliseconds = 3
+    status, findings, log = run(tmp_path, "emptied_cache", "--mistake", "--steps", "20",
+                                SIMGPU_ALLOC_US=str(1000 * milliseconds))
+    assert status == 0, log[-3000:]
+    finding = findings["alloc-thrash"]
+    assert finding["suspects"] == [1] and finding["severity"] == "warning", finding
+    pairs, lost, whole = re.search(
+        r"re-allocates (\d+) segments of device memory in each step, which takes (\S+) s of the (\S+) s of such a step",
+        finding["summary"]).groups()
+    assert float(whole) >= float(lost) >= 0.95 * 2 * int(pairs) * milliseconds / 1000, finding
+    by_step = re.search(r"time lost in these calls: \S+ s in \d+ steps \((?:the newest: )?step (.*?)\)", everything(finding))
+    for each in by_step[1].split(", "):
+        step, seconds = re.fullmatch(r"(\d+): (\S+) s", each).groups()
+        assert int(step) < 20 and float(seconds) >= milliseconds / 1000 * int(pairs), finding
+
+
+def test_another_process_on_the_card_is_named_with_what_it_takes(tmp_path):
+    status, findings, log = run(tmp_path, "server_on_the_card", "--mistake")
+    assert status != 0
+    finding = findings["alloc-failed"]
+    assert finding["suspects"] == [1], finding
+    assert re.search(r"10\.5 GiB of its card are taken by another process \(process \d+ 10\.5 GiB\)", finding["summary"]), finding
+    assert "nvidia-smi" in finding["fix"][0] and "gpu_memory_utilization" in everything(finding)
+
+
+if LONG:
+    def test_ranks_that_went_to_another_card_are_named(tmp_path):
+        status, findings, log = run(tmp_path, "wrong_card", "--mistake")
+        assert status != 0
+        finding = findings["alloc-failed"]
+        others = r"process \d+ \(rank [1-9]\d* of this job\) 6 GiB"
+        assert finding["suspects"] == [0] and re.search("of its card are taken by .*" + others, finding["summary"]), finding
+        assert "torch.cuda.set_device(local_rank)" in finding["fix"][0], finding
+
+
+def test_what_all_ranks_catch_and_do_without_is_no_trouble(tmp_path):
+    status, findings, log = run(tmp_path, "smaller_batch", "--steps", "6")
+    assert status == 0 and "200 samples are too many" in log, log[-3000:]
+    assert "[alloc-failed]" not in log, log[-3000:]                   # not even while it was not over
+    assert all(finding["resolved"] is not None for finding in findings.values()), findings
+    assert sorted(table(log)) == list(range(RANKS)), log[-2000:]
+    assert all(re.match(r"yes, .* left; .* more were refused in step 0, and it went on", row) for row in table(log).values()), log[-2000:]
+
+
+class ControlGroup:
+    """A memory control group as a container sees it, with a stand-in for the kernel's OOM killer: tests may not make real
+    ones everywhere.  The files of both versions of the interface lie in a folder, which the job sees mounted in their place."""
+
+    def __init__(self, folder, limit):
+        self.folder, self.limit = folder, limit
+        (folder / "memory").mkdir(parents=True)
+        for name in ("memory.max", "memory/memory.limit_in_bytes"):
+            (folder / name).write_text("%d\n" % limit)
+        self.count(0)
+
+    def count(self, kills):
+        (self.folder / "memory.events").write_text("low 0\nhigh 0\nmax %d\noom %d\noom_kill %d\n" % (kills, kills, kills))
+        (self.folder / "memory" / "memory.oom_control").write_text(
+            "oom_kill_disable 0\nunder_oom 0\noom_kill %d\n" % kills)
+
+    def start(self):
+        own = "-m" if os.geteuid() == 0 else "-rm"
+        return ["unshare", own, "sh", "-c", 'mount --bind "$0" /sys/fs/cgroup && exec "$@"', str(self.folder)]
+
+    def kill(self, pid):
+        """As the kernel does: it counts before it sends the signal."""
+        self.count(1)
+        os.kill(pid, signal.SIGKILL)
+
+
+def resident(pid):
+    with open("/proc/%d/statm" % pid) as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+def test_host_memory_that_ran_out_in_a_save_is_told_from_the_devices(tmp_path):
+    group = ControlGroup(tmp_path / "group", 3 << 30)
+    with Job(LAUNCHERS["deepspeed"]("gathered_save", "--mistake"), tmp_path, numerics="int", gpu=GPU,
+             within=group.start()) as job:
+        pid = int(job.wait_for("save", 240 + SLACK, lambda: job.lines(r"^\[rank 0\] saves, pid (\d+)$"))[0])
+        before = resident(pid)
+        while resident(pid) < before + (40 << 20):                    # the copy of the weights grows
+            assert "[rank 0] saved" not in job.log(), job.log()[-3000:]
+            time.sleep(0.005)
+        group.kill(pid)
+        assert job.end() != 0
+        report = job.wait_for("report", 5 + SLACK, job.report)
+    findings = {f["class"]: f for f in report["findings"]}
+    finding = findings["rank-dead"]
+    assert "alloc-failed" not in findings and finding["suspects"] == [0] and finding["consequence_of"] is None, report["findings"]
+    assert "ended by the kernel's OOM killer for want of host memory" in finding["summary"], finding
+    text = everything(finding)
+    assert "its control group may use 3 GiB" in text and "it was in phase save" in text, finding
+    assert re.search(r"save_16bit_model, .*gather the whole model \(about 130(\.\d)? MiB here\)", finding["fix"][0]), finding
+
+
 if LONG:
     @pytest.mark.parametrize("program, launcher, steps", [
         ("unequal_batches", "torchrun", 12), ("kept_losses", "torchrun", 80), ("long_sample", "torchrun", 12),
-        ("first_step_too_large", "deepspeed", 3)])
+        ("first_step_too_large", "deepspeed", 3), ("emptied_cache", "torchrun", 20), ("server_on_the_card", "torchrun", 12),
+        ("wrong_card", "torchrun", 12), ("gathered_save", "deepspeed", 8)])
     def test_the_repaired_programs_are_silent_and_fit(tmp_path, program, launcher, steps):
-        status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher)
+        status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500")
         assert status == 0 and not findings, (findings, log[-3000:])
         assert sorted(table(log)) == list(range(RANKS)) and all(row.startswith("yes") for row in table(log).values()), log[-2000:]
 

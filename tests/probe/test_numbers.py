@@ -73,6 +73,12 @@ def test_norms_behind_a_jump_that_stay_high_are_counted(probe, native, numbers):
     assert words(noted(native)["nan.norm"])["value"] == "inf"
 
 
+def test_norms_that_were_high_and_are_as_before_are_over(probe, native, numbers):
+    train(probe, [1.0] * 47, [2.0] * 20 + [400.0] + [300.0] * 10 + [2.0] * 7 + [300.0] + [2.0] * 8)
+    after, over = words(noted(native)["jump.1.after"]), words(noted(native)["jump.1.over"])
+    assert (after["high"], after["norm"]) == ("8", "300") and (over["step"], over["norm"]) == ("46", "2")
+
+
 def scales(probe, values, first=0):
     for step, (scale, skipped) in enumerate(values, first):
         probe.steps._begin(step)

@@ -59,9 +59,10 @@ class Image:
     def memory_steps(self):
         found = []
         for n in range(self.memory_step_head):
-            values = struct.unpack_from("<QQq12Q4Q2Q", self.data, self.sections["memory_steps"][0] + 304 * n)
+            values = struct.unpack_from("<QQq12Q4Q2Q", self.data, self.sections["memory_steps"][0] + 320 * n)
             found.append({"step": values[2], "live": dict(zip(KINDS, values[3:9])), "peak": dict(zip(KINDS, values[9:15])),
                           "allocations": values[15], "frees": values[16], "failures": values[17], "retries": values[18]})
-            at = self.sections["memory_steps"][0] + 304 * n + 168
+            at = self.sections["memory_steps"][0] + 320 * n + 168
+            found[-1]["call_ns"], found[-1]["retry_ns"] = struct.unpack_from("<QQ", self.data, at + 136)
             found[-1]["device_free"], found[-1]["device_total"] = struct.unpack_from("<QQ", self.data, at)
         return found

@@ -20,6 +20,8 @@ function failureText(failure) {
     (failure.retried ? ', and succeeded when it was made again' : '') + (at.length ? ': ' + at.join(', ') : '');
 }
 
+const kAsUsual = 1.005;
+
 // What is known of the peak: where, with which batch, how far above the usual step, and what failed there.
 function causes(one) {
   const said = [];
@@ -29,7 +31,7 @@ function causes(one) {
       ', ');
   if (at) said.push('reached in ' + at);
   if (cause.batch && cause.batch.length) said.push('batch ' + cause.batch.join(' × '));
-  if (one.usual && one.need > 1.02 * one.usual)
+  if (one.usual && one.need > kAsUsual * one.usual)
     said.push(bytesText(one.need - one.usual) + ' above the usual step (' + bytesText(one.usual) + ')');
   else if (one.usual)
     said.push('as in the usual step');

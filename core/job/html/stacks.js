@@ -1,30 +1,30 @@
 // Python stacks of all ranks, merged from the outermost frame; frames that the same ranks share are one block.
 
-const isLibrary = frame => /(site-packages|dist-packages|\/lib\/python|^<|torch\/|deepspeed\/)/.test(frame);
+const isLibrary = node => node[5];
 
-// Runs of frames of libraries are folded away; the innermost frame always stays.
-function frameLines(lines) {
+// Runs of frames that are not the user's are folded away; the innermost frame always stays.
+function frameLines(nodes) {
   const kFolded = 3, shown = [];
-  for (let i = 0; i < lines.length;) {
+  for (let i = 0; i < nodes.length;) {
     let end = i;
-    while (end < lines.length - 1 && isLibrary(lines[end])) ++end;
-    const folded = lines.slice(i, end).map(line => el('code', {class: 'frame library'}, line));
+    while (end < nodes.length - 1 && isLibrary(nodes[end])) ++end;
+    const folded = nodes.slice(i, end).map(node => el('code', {class: 'frame library'}, text(node[0])));
     if (folded.length >= kFolded) {
       shown.push(el('details', null, el('summary', {class: 'dim'}, folded.length + ' frames of libraries'), folded));
     } else {
       shown.push(...folded);
     }
-    shown.push(el('code', {class: classes('frame', isLibrary(lines[end]) && 'library')}, lines[end]));
+    shown.push(el('code', {class: classes('frame', isLibrary(nodes[end]) && 'library')}, text(nodes[end][0])));
     i = end + 1;
   }
   return shown;
 }
 
 function branch(node) {
-  const lines = [];
+  const nodes = [];
   let at = node;
   for (;;) {
-    lines.push(text(at[0]));
+    nodes.push(at);
     if (at[4].length !== 1 || at[2] || at[3] || at[4][0][1] !== at[1]) break;
     at = at[4][0];
   }
@@ -37,7 +37,7 @@ function branch(node) {
       ranksText(at[3]) + (isMany(at[3]) ? ': in their newest calls' : ': in its newest call')));
   return el('li', {class: odd ? 'is-suspected' : null},
     el('span', {class: classes('ranks', odd && 'suspected')}, ranksText(at[1])),
-    frameLines(lines), ends,
+    frameLines(nodes), ends,
     at[4].length ? el('ul', null, at[4].map(branch)) : null);
 }
 

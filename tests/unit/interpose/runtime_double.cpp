@@ -80,6 +80,7 @@ void restored(const Freed& freed, const void* address) {
 void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int) {
   state.memory.push_back({"failed", kind, 0, bytes});
 }
+void memory_call(std::uint64_t begin_ns, std::uint64_t end_ns) { state.timed += begin_ns && begin_ns <= end_ns; }
 bool device_memory(std::uint64_t* free_bytes, std::uint64_t* total_bytes) {
   Guard guard(mutex);
   *free_bytes = state.free_bytes;

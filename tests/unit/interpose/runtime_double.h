@@ -29,6 +29,7 @@ struct MemoryNote {
 struct State {
   std::vector<Placed> marks;
   std::vector<MemoryNote> memory;
+  int timed = 0;  // calls that took or gave back memory, with their times
   std::vector<interpose::runtime::WakeReason> wakes;
   std::set<void*> capturing;
   bool wakes_up = true;

@@ -103,6 +103,22 @@ TEST_CASE("a thread inside cudaFree says so") {
   CHECK(seen == 1);
 }
 
+TEST_CASE("calls that take or give back memory are timed, those inside NCCL are not") {
+  Process p;
+  runtime_double::wake_up();
+  void* address = nullptr;
+  call_cudaMalloc(&address, Bytes{1});
+  call_cudaFree(address);
+  call_cudaDeviceSynchronize();
+  CHECK(runtime_double::state.timed == 2);
+  p.nccl->on_call([](const char*) {
+    void* own = nullptr;
+    call_cudaMalloc(&own, Bytes{1});
+  });
+  p.communicator();
+  CHECK(runtime_double::state.timed == 2);
+}
+
 TEST_CASE("driver entry points are replaced only where they were found") {
   Process p;
   void* function = nullptr;

@@ -56,6 +56,25 @@ TEST_CASE("a request that failed says that it does not fit; one that was tried a
   CHECK(holds(lines[3], {"1 ", "9 GiB", "yes, 7 GiB left"}));
 }
 
+TEST_CASE("what a rank did without is no reason not to fit") {
+  std::string refused = "alloc_failed " + gib(4) + " free=" + gib(1) + " total=" + gib(16) + " live=" + gib(15) +
+                        " result=2 phase=forward step=1\n";
+  auto job = made(rank(0, 1, step(0, 8, 1) + refused + "visit step 1\ncall all_reduce 1 f32 sum\n" + step(1, 14, 1) + step(2, 9, 1)));
+  auto lines = memory_table(job::make_view(*job), "some-gpu");
+  REQUIRE(lines.size() == 3);
+  CHECK(holds(lines[2], {"0 ", "10 GiB", "backward, step 2", "yes, 6 GiB left; 4 GiB more were refused in step 1, and it went on"}));
+}
+
+TEST_CASE("no cell runs into the next one") {
+  auto job = made(rank(0, 2, "memory step=- device=" + gib(9) + " allocated_peak=" + gib(9) + " device_free=" + gib(6) +
+                                 " device_total=" + gib(16) + " phase_a=init allocated_a=" + gib(9) + "\n") +
+                  rank(1, 2, step(0, 8, 1)));
+  auto lines = memory_table(job::make_view(*job), "some-gpu");
+  REQUIRE(lines.size() == 4);
+  CHECK(holds(lines[2], {"init, before the first step  yes, "}));
+  for (std::size_t i = 2; i < 4; ++i) CHECK(lines[i].find("yes") == lines[1].find("fits"));
+}
+
 TEST_CASE("without a step there is no table") {
   auto job = made(rank(0, 1, "call all_reduce 1 f32 sum\n"));
   CHECK(memory_table(job::make_view(*job), "some-gpu").empty());

@@ -98,6 +98,33 @@ TEST_CASE("stacks are merged from the outermost frame", "[page]") {
   CHECK(main.inner[0].inner[0].end_here == std::vector<Rank>{2});
 }
 
+TEST_CASE("frames that are not the user's are marked, the simulator's too", "[page]") {
+  auto job = made(rank(0, 1,
+                       "call all_gather 1 f32 queued site=\"simgpu_numerics/mode.py:30 __torch_function__ | "
+                       "train.py:3 main\"\n"));
+  PageTexts texts;
+  PageJson main = page_stacks(make_view(*job), texts)["main"];
+  CHECK(main[0][5] == false);
+  CHECK(main[0][4][0][5] == true);
+}
+
+TEST_CASE("equal ranks have the same usual step, however long they took before the first", "[page]") {
+  std::string steps, before;
+  for (int step = 1; step < 5; ++step) {
+    steps += "visit step " + std::to_string(step) + "\nmemory step=" + std::to_string(step - 1) +
+             " device=4000 allocated_peak=" + std::to_string(step == 3 ? 3100000 : 3000000) + "\n";
+  }
+  for (int second = 0; second < 9; ++second) before += "memory step=- device=2000 allocated_peak=2000000\n";
+  auto job = made(rank(0, 2, steps) + rank(1, 2, before + steps));
+  PageTexts texts;
+  JobView view = make_view(*job);
+  PageSites sites(view.names(), texts);
+  PageJson ranks = page_memory(view, texts, sites);
+  REQUIRE(ranks.size() == 2);
+  CHECK(ranks[0]["usual"] == ranks[1]["usual"]);
+  CHECK(ranks[0]["usual"] == 3000000 / 1024);
+}
+
 TEST_CASE("a page leaves no text of the job in its markup", "[page]") {
   auto job = made(rank(0, 1, "visit module_enter \"</script><!--\"\n" + kWait));
   job->journal.dir = "</script>";

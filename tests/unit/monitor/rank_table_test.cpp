@@ -2,6 +2,7 @@
 
 #include "catch.h"
 #include "core/job/parse.h"
+#include "monitor/top/one_moment.h"
 
 namespace {
 
@@ -49,6 +50,7 @@ class Made {
     job_.journal.dir = "out";
   }
   job::Process& process(std::size_t i) { return *job_.processes[i]; }
+  job::Job& job() { return job_; }
   RankTable table() const { return monitor::rank_table_of(job::make_view(job_)); }
 
  private:
@@ -80,6 +82,50 @@ TEST_CASE("a rate falls while a step lasts") {
   const double late = Made(kWaiting, 10).table().rows[0].steps_per_second;
   CHECK(soon == Approx(1));
   CHECK(late == Approx(1.0 / 8));
+}
+
+TEST_CASE("what a step takes is told in seconds, and how old the table is") {
+  RankTable table = Made(kWaiting, 2.5).table();
+  table.age = 2;
+  const auto lines = monitor::lines_of(table, 120);
+  CHECK(holds(lines[0], "up 0:00:02, 2 s ago"));
+  CHECK(holds(lines[1], "s/step"));
+  CHECK(holds(lines[2], "  1.00 "));
+}
+
+TEST_CASE("copies of different age are looked at as of the oldest") {
+  constexpr const char* kUnequal = R"(
+rank 0 pid 100 world 2
+comm world
+visit step 1 at=1
+call all_reduce 8 f32 sum at=1.2
+visit step 2 at=2
+call all_reduce 8 f32 sum at=2.2
+visit step 3 at=3
+call all_reduce 8 f32 sum at=3.2
+
+rank 1 pid 101 world 2
+comm world
+visit step 1 at=1
+call all_reduce 8 f32 sum at=1.2
+visit step 2 at=2
+call all_reduce 8 f32 sum at=2.2 queued
+)";
+  Made made(kUnequal, 3.3);
+  REQUIRE(monitor::take_one_moment(made.job()) != 0);
+  RankTable table = made.table();
+  CHECK(table.rows[0].step == 2);
+  CHECK(table.rows[1].step == 2);
+  CHECK(table.seconds < 2.5);
+  SECTION("a rank that is silent holds nobody back") {
+    Made silent(kUnequal, 3.3);
+    for (auto& process : silent.job().processes) {
+      if (process->records.rank == 0) process->records.poll_ns = process->records.start_ns + 20'000'000'000;
+    }
+    monitor::take_one_moment(silent.job());
+    CHECK(silent.table().rows[0].step == 3);
+    CHECK(silent.table().rows[1].step == 2);
+  }
 }
 
 TEST_CASE("an ended rank is told by its ending") {

@@ -240,6 +240,60 @@ TEST_CASE("the allocator's retry is a failure, frees, and the same request again
   runtime::freed(MemoryKind::kDevice, at(0x1000));
 }
 
+TEST_CASE("what taking and giving back costs is told by the step") {
+  Bench bench;
+  auto close = [&]() -> const MemoryStep& {
+    memory::memory_step(0);
+    return bench.step(bench.recorder.header().memory_step_head.load() - 1);
+  };
+  constexpr std::uint64_t kStart = 5'000'000'000;
+  auto refuse = [&](std::uint64_t begin) {
+    runtime::allocation_failed(MemoryKind::kDevice, 9000, 2);
+    runtime::memory_call(begin, begin + 10);
+  };
+  auto give_back = [&](std::uint64_t begin) {
+    runtime::freed(MemoryKind::kDevice, at(0x1000));
+    runtime::memory_call(begin, begin + 30);
+  };
+  auto take = [&](std::uint64_t bytes, std::uint64_t begin) {
+    runtime::allocated(MemoryKind::kDevice, at(0x4000 + bytes), bytes);
+    runtime::memory_call(begin, begin + 10);
+  };
+  SECTION("calls alone") {
+    give_back(kStart);
+    take(500, kStart + 100);
+    CHECK(close().call_ns == 40);
+    CHECK(close().call_ns == 0);
+  }
+  SECTION("from a refused request to the one that succeeds, with what lies between") {
+    refuse(kStart);
+    give_back(kStart + 20);
+    refuse(kStart + 60);
+    give_back(kStart + 80);
+    take(9000, kStart + 120);
+    const MemoryStep& step = close();
+    CHECK(step.retry_ns == 130);
+    CHECK(step.call_ns == 130);
+    take(700, kStart + 200);
+    CHECK(close().retry_ns == 0);
+  }
+  SECTION("a thread that went on with something else does not try again") {
+    refuse(kStart);
+    give_back(kStart + 20);
+    take(500, kStart + 60);
+    take(9000, kStart + 500);
+    const MemoryStep& step = close();
+    CHECK(step.retry_ns == 0);
+    CHECK(step.call_ns == 60);
+  }
+  SECTION("what comes seconds later is no part of it") {
+    refuse(kStart);
+    give_back(kStart + 3'000'000'000);
+    take(9000, kStart + 3'000'000'050);
+    CHECK(close().retry_ns == 60);
+  }
+}
+
 namespace {
 
 int next_result = 0;

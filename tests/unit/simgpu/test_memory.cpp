@@ -1,3 +1,8 @@
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <string>
@@ -48,6 +53,41 @@ int type_of(const void* address) {
 }
 
 }  // namespace
+
+// Two processes on one card: what one has taken the other cannot have, until it is gone.
+TEST_CASE("two processes", "[.machine]") {
+  int ready[2];
+  REQUIRE(pipe(ready) == 0);
+  const pid_t other = fork();
+  if (other == 0) {
+    void* memory = nullptr;
+    char done = cudaMalloc(&memory, 60 * kGiB) == kSuccess ? 'y' : 'n';
+    if (write(ready[1], &done, 1) == 1) pause();
+    _exit(0);
+  }
+  char done = 'n';
+  REQUIRE(read(ready[0], &done, 1) == 1);
+  REQUIRE(done == 'y');
+  CHECK(free_memory() == 20 * kGiB);
+  void* memory = nullptr;
+  CHECK(cudaMalloc(&memory, 30 * kGiB) == kOutOfMemory);
+  CHECK(cudaMalloc(&memory, 10 * kGiB) == kSuccess);
+  kill(other, SIGKILL);
+  waitpid(other, nullptr, 0);
+  CHECK(free_memory() == 70 * kGiB);
+  CHECK(cudaMalloc(&memory, 30 * kGiB) == kSuccess);
+}
+
+TEST_CASE("processes with one machine share its memory") {
+  char path[] = "/tmp/simgpu-machine-XXXXXX";
+  const int file = mkstemp(path);
+  REQUIRE(file >= 0);
+  const ChildResult shared = run_test_in_child("[.machine]", {"SIMGPU_MACHINE=" + std::string(path), "SIMGPU_VRAM_GB=80"});
+  INFO(shared.output);
+  CHECK(shared.status == 0);
+  unlink(path);
+  close(file);
+}
 
 TEST_CASE("allocations count against their device") {
   const size_t before = free_memory();

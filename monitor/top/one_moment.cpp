@@ -1,0 +1,37 @@
+#include "monitor/top/one_moment.h"
+
+#include <algorithm>
+
+#include "monitor/as_of.h"
+#include "monitor/clock.h"
+
+namespace dshang::monitor {
+namespace {
+
+constexpr std::uint64_t kCopiesApart = 5 * kSecond;  // DSHANG_PERSIST, and a busy disk
+
+}  // namespace
+
+std::uint64_t take_one_moment(job::Job& job) {
+  std::uint64_t newest = 0;
+  std::vector<std::uint64_t> times;
+  for (const auto& process : job.processes) {
+    if (process->records.host != job.processes[0]->records.host) return 0;
+    if (process->journal.death) continue;
+    times.push_back(newest_time(process->records));
+    newest = std::max(newest, times.back());
+  }
+  std::uint64_t moment = newest;
+  for (std::uint64_t time : times) {
+    if (time + kCopiesApart >= newest) moment = std::min(moment, time);
+  }
+  if (moment == 0) return 0;
+  for (auto& process : job.processes) {
+    process->records = as_of(process->records, moment);
+    process->journal = as_of(process->journal, moment);
+  }
+  job.journal.now_ns = moment;
+  return moment;
+}
+
+}  // namespace dshang::monitor
