@@ -71,13 +71,6 @@ doctor::Facts facts_of(const JobView& view, const job::RankView& rank, const std
   return facts;
 }
 
-// Whole texts only: a configuration that was cut off is not judged.
-const std::string& config_text(const JobView& view, const job::RankView& rank, const std::string& key) {
-  static const std::string kNone;
-  const std::string& text = fact_of(view, rank, {key});
-  return text.starts_with("cut ") ? kNone : text;
-}
-
 struct Said {
   const doctor::Rule* rule;
   std::vector<doctor::Hits::Hit> hits;
@@ -99,11 +92,9 @@ Finding finding_of(const Said& said, Severity severity) {
   f.severity = severity;
   f.certainty = Certainty::kProven;
   f.class_certainty = Certainty::kJudged;
-  for (const auto& hit : said.hits) {
-    f.summary += (f.summary.empty() ? "" : "; ") + hit.summary;
-    std::string fix = hit.fix.empty() ? said.rule->fix : hit.fix;
-    if (std::find(f.fix.begin(), f.fix.end(), fix) == f.fix.end()) f.fix.push_back(fix);
-  }
+  doctor::Finding merged = doctor::merged(*said.rule, said.hits);
+  f.summary = std::move(merged.summary);
+  f.fix = std::move(merged.fix);
   f.evidence.push_back("rule " + std::string(said.rule->id) + " of dshang doctor, in " +
                        said.hits.front().where);
   f.evidence.push_back("why: " + std::string(said.rule->cause));
@@ -133,7 +124,7 @@ void add_cause(Work& work, Finding f, Moment moment) {
 void tell_refusal(Work& work, const job::RankView& rank) {
   const JobView& view = work.view;
   const std::string& error = fact_of(view, rank, {"deepspeed.refused"});
-  const std::string& text = config_text(view, rank, "deepspeed.given");
+  std::string text = whole_fact_of(view, rank, "deepspeed.given");  // one that was cut off is not judged
   if (error.empty() || text.empty()) return;
   doctor::Facts facts = facts_of(view, rank, text);
   bool divided = !fact_of(view, rank, {"deepspeed.divided"}).empty();
@@ -173,7 +164,7 @@ void tell_accepted(Work& work, const job::RankView& rank) {
   const JobView& view = work.view;
   for (int engine = 1; engine <= kMostEngines; ++engine) {
     const std::string key = "deepspeed.config" + ending_of(engine);
-    const std::string& text = config_text(view, rank, key);
+    std::string text = whole_fact_of(view, rank, key);
     if (text.empty()) continue;
     tell_chosen(work, facts_of(view, rank, text), Moment::kAccepted,
                 view.seconds(fact_time(view, rank, key)));

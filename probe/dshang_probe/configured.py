@@ -5,8 +5,8 @@ import stat
 import sys
 
 from dshang_probe.errors import without_own_frame
+from dshang_probe.long_notes import note_long
 
-_LONGEST = 3500
 _LARGEST_FILE = 1 << 20
 
 
@@ -39,7 +39,7 @@ class Configured:
         native = self.probe.native
         text = _text_of(kwargs.get("config", args[0] if args else None))
         if text:
-            native.note("deepspeed.given", text if len(text) <= _LONGEST else "cut " + text[:_LONGEST - 4])
+            note_long(native, "deepspeed.given", text)
         others = [name for position, name in ((1, "mpu"), (2, "mesh_device"))
                   if kwargs.get(name, args[position] if len(args) > position else None) is not None]
         if others:
