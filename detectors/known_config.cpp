@@ -121,11 +121,12 @@ void add_cause(Work& work, Finding f, Moment moment) {
   work.findings.push_back(std::move(f));
 }
 
-void tell_refusal(Work& work, const job::RankView& rank) {
+// Whether this rank recorded what was refused.
+bool tell_refusal(Work& work, const job::RankView& rank) {
   const JobView& view = work.view;
   const std::string& error = fact_of(view, rank, {"deepspeed.refused"});
   std::string text = whole_fact_of(view, rank, "deepspeed.given");  // one that was cut off is not judged
-  if (error.empty() || text.empty()) return;
+  if (error.empty() || text.empty()) return false;
   doctor::Facts facts = facts_of(view, rank, text);
   bool divided = !fact_of(view, rank, {"deepspeed.divided"}).empty();
   for (const doctor::Rule* rule : doctor::all_rules()) {
@@ -139,6 +140,7 @@ void tell_refusal(Work& work, const job::RankView& rank) {
     f.at = view.seconds(fact_time(view, rank, "deepspeed.refused"));
     add_cause(work, std::move(f), Moment::kRefused);
   }
+  return true;
 }
 
 const doctor::Rule* rule_named(const char* id) {
@@ -185,7 +187,7 @@ void run(Work& work) {
     std::uint64_t refused_at = fact_time(work.view, rank, "deepspeed.refused");
     bool refuses = refused_at > 0 && fact_time(work.view, rank, "deepspeed.stage") < refused_at;
     bool has_engine = !fact_of(work.view, rank, {"deepspeed.stage"}).empty();
-    if (refuses && !refused) tell_refusal(work, rank), refused = true;
+    if (refuses && !refused) refused = tell_refusal(work, rank);
     if (has_engine && !accepted && !refuses) tell_accepted(work, rank), accepted = true;
     if (ended_early(rank) && !ended && !fact_of(work.view, rank, {"version.deepspeed"}).empty()) {
       double at = work.view.seconds(rank.journal().death->time_ns);

@@ -108,6 +108,17 @@ def test_a_refusal_is_noted_and_goes_on_to_the_program(notes):
         assert not [frame for frame in raised.traceback if "dshang_probe" in str(frame.path)]
 
 
+def test_what_the_engine_had_read_is_noted_where_the_probe_came_later(notes, probe):
+    probe.configured.refused(AssertionError("no LR scheduler"), FITTING)
+    assert json.loads(notes()["deepspeed.given"]) == FITTING and "no LR scheduler" in notes()["deepspeed.refused"]
+
+
+def test_what_initialize_got_stands_before_what_the_engine_had_read(notes, probe):
+    initialize(FITTING)
+    probe.configured.refused(AssertionError("no LR scheduler"), {"a": 1})
+    assert json.loads(notes()["deepspeed.given"]) == FITTING
+
+
 def test_a_division_of_the_job_is_noted(notes):
     initialize(FITTING, object())
     assert notes()["deepspeed.divided"] == "mpu"
