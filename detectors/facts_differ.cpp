@@ -82,7 +82,7 @@ std::string config_difference(const JobView& view, const std::string& key_of_tex
   std::map<std::string, std::string> left, right;
   for (auto [side, out] : {std::pair{0, &left}, std::pair{1, &right}}) {
     const job::RankView* rank = view.by_rank(sides[static_cast<std::size_t>(side)].ranks[0]);
-    Json config = Json::parse(fact_of(view, *rank, {key_of_text}), nullptr, false);
+    Json config = Json::parse(whole_fact_of(view, *rank, key_of_text), nullptr, false);
     if (config.is_discarded()) return {};
     flatten(config, "", *out);
   }

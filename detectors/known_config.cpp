@@ -71,13 +71,6 @@ doctor::Facts facts_of(const JobView& view, const job::RankView& rank, const std
   return facts;
 }
 
-// Whole texts only: a configuration that was cut off is not judged.
-const std::string& config_text(const JobView& view, const job::RankView& rank, const std::string& key) {
-  static const std::string kNone;
-  const std::string& text = fact_of(view, rank, {key});
-  return text.starts_with("cut ") ? kNone : text;
-}
-
 struct Said {
   const doctor::Rule* rule;
   std::vector<doctor::Hits::Hit> hits;
@@ -99,11 +92,9 @@ Finding finding_of(const Said& said, Severity severity) {
   f.severity = severity;
   f.certainty = Certainty::kProven;
   f.class_certainty = Certainty::kJudged;
-  for (const auto& hit : said.hits) {
-    f.summary += (f.summary.empty() ? "" : "; ") + hit.summary;
-    std::string fix = hit.fix.empty() ? said.rule->fix : hit.fix;
-    if (std::find(f.fix.begin(), f.fix.end(), fix) == f.fix.end()) f.fix.push_back(fix);
-  }
+  doctor::Finding merged = doctor::merged(*said.rule, said.hits);
+  f.summary = std::move(merged.summary);
+  f.fix = std::move(merged.fix);
   f.evidence.push_back("rule " + std::string(said.rule->id) + " of dshang doctor, in " +
                        said.hits.front().where);
   f.evidence.push_back("why: " + std::string(said.rule->cause));
@@ -130,11 +121,12 @@ void add_cause(Work& work, Finding f, Moment moment) {
   work.findings.push_back(std::move(f));
 }
 
-void tell_refusal(Work& work, const job::RankView& rank) {
+// Whether this rank recorded what was refused.
+bool tell_refusal(Work& work, const job::RankView& rank) {
   const JobView& view = work.view;
   const std::string& error = fact_of(view, rank, {"deepspeed.refused"});
-  const std::string& text = config_text(view, rank, "deepspeed.given");
-  if (error.empty() || text.empty()) return;
+  std::string text = whole_fact_of(view, rank, "deepspeed.given");  // one that was cut off is not judged
+  if (error.empty() || text.empty()) return false;
   doctor::Facts facts = facts_of(view, rank, text);
   bool divided = !fact_of(view, rank, {"deepspeed.divided"}).empty();
   for (const doctor::Rule* rule : doctor::all_rules()) {
@@ -148,6 +140,7 @@ void tell_refusal(Work& work, const job::RankView& rank) {
     f.at = view.seconds(fact_time(view, rank, "deepspeed.refused"));
     add_cause(work, std::move(f), Moment::kRefused);
   }
+  return true;
 }
 
 const doctor::Rule* rule_named(const char* id) {
@@ -173,7 +166,7 @@ void tell_accepted(Work& work, const job::RankView& rank) {
   const JobView& view = work.view;
   for (int engine = 1; engine <= kMostEngines; ++engine) {
     const std::string key = "deepspeed.config" + ending_of(engine);
-    const std::string& text = config_text(view, rank, key);
+    std::string text = whole_fact_of(view, rank, key);
     if (text.empty()) continue;
     tell_chosen(work, facts_of(view, rank, text), Moment::kAccepted,
                 view.seconds(fact_time(view, rank, key)));
@@ -194,7 +187,7 @@ void run(Work& work) {
     std::uint64_t refused_at = fact_time(work.view, rank, "deepspeed.refused");
     bool refuses = refused_at > 0 && fact_time(work.view, rank, "deepspeed.stage") < refused_at;
     bool has_engine = !fact_of(work.view, rank, {"deepspeed.stage"}).empty();
-    if (refuses && !refused) tell_refusal(work, rank), refused = true;
+    if (refuses && !refused) refused = tell_refusal(work, rank);
     if (has_engine && !accepted && !refuses) tell_accepted(work, rank), accepted = true;
     if (ended_early(rank) && !ended && !fact_of(work.view, rank, {"version.deepspeed"}).empty()) {
       double at = work.view.seconds(rank.journal().death->time_ns);

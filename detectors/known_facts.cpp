@@ -4,6 +4,8 @@
 #include <charconv>
 #include <map>
 
+#include "core/job/long_text.h"
+
 namespace dshang::detect {
 namespace {
 
@@ -34,6 +36,11 @@ const std::string& fact_of(const JobView& view, const job::RankView& rank,
     if (const job::FactRecord* fact = newest(view, rank, key)) return view.names().text(fact->value);
   }
   return view.names().text(0);
+}
+
+std::string whole_fact_of(const JobView& view, const job::RankView& rank, const std::string& key) {
+  return job::whole_text(
+      key, [&](const std::string& one) -> const std::string& { return fact_of(view, rank, {one}); });
 }
 
 std::uint64_t fact_time(const JobView& view, const job::RankView& rank, std::string_view key) {

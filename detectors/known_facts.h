@@ -14,6 +14,8 @@ namespace dshang::detect {
 // The newest value of the first of these keys that the rank noted; "" when it noted none.
 const std::string& fact_of(const JobView& view, const job::RankView& rank,
                            std::initializer_list<std::string_view> keys);
+// Of a text that the rank noted in pieces where it was long; "" where it was not recorded whole.
+std::string whole_fact_of(const JobView& view, const job::RankView& rank, const std::string& key);
 // When that was, 0 = never.
 std::uint64_t fact_time(const JobView& view, const job::RankView& rank, std::string_view key);
 std::optional<std::int64_t> number_of(std::string_view text);  // whole numbers from 0 only

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cctype>
 #include <chrono>
 #include <cstdlib>
@@ -19,6 +20,7 @@ namespace dshang::doctor {
 namespace {
 
 constexpr std::size_t kMost = 4 << 20;  // bytes of output
+constexpr std::size_t kLongestFirstLine = 4096;
 
 pid_t start(const std::vector<std::string>& words, int output) {
   std::vector<char*> argv;
@@ -78,8 +80,10 @@ std::string output_of(const std::vector<std::string>& words, double seconds) {
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
+  std::string line(kLongestFirstLine, '\0');
+  file.read(line.data(), static_cast<std::streamsize>(line.size()));
+  line.resize(static_cast<std::size_t>(file.gcount()));
+  line.resize(std::min(line.size(), line.find('\n')));
   while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
   return line;
 }

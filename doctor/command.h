@@ -15,7 +15,7 @@ std::string output_of(const std::vector<std::string>& words, double seconds, int
 // The path of a program on PATH; "" none.  A word with a slash is its own path.
 std::string on_path(const std::string& name);
 
-// The first line of a file, without blanks at its end; "" where it cannot be read.
+// The first line of a file, at most 4096 bytes of it, without blanks at its end; "" where it cannot be read.
 std::string first_line(const std::string& path);
 
 }  // namespace dshang::doctor

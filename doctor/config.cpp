@@ -55,6 +55,10 @@ std::string Config::device(std::string_view block) const {
 
 std::string Config::optimizer() const { return lower(text("optimizer.type")); }
 
+std::string Config::place(std::string_view dotted) const {
+  return path + ": " + shortened(std::string(dotted));
+}
+
 std::string number_text(double value) {
   char text[32];
   bool whole = std::floor(value) == value && std::fabs(value) < 1e15;
@@ -65,6 +69,11 @@ std::string number_text(double value) {
 std::string lower(std::string text) {
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
   return text;
+}
+
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 120;
+  return text.size() > kMost ? text.substr(0, kMost - 3) + "..." : text;
 }
 
 bool among(const std::string& name, const std::vector<std::string>& names) {

@@ -32,12 +32,14 @@ struct Config {
   std::string optimizer() const;
 
   // "ds_config.json: fp16.enabled"
-  std::string place(std::string_view dotted) const { return path + ": " + std::string(dotted); }
+  std::string place(std::string_view dotted) const;
 };
 
 // As a number is written in JSON: 8, not 8.000000.
 std::string number_text(double value);
 std::string lower(std::string text);
+// Names and values as they are shown: of a long one its beginning.
+std::string shortened(const std::string& text);
 bool among(const std::string& name, const std::vector<std::string>& names);
 // As pydantic reads a text for a truth value.
 std::optional<bool> truth(const Json& value);

@@ -118,7 +118,7 @@ std::string misspelt_variable(const std::string& name) {
   std::string_view best;
   std::size_t least = name.size() < kLongName ? 2 : 3;
   for (std::string_view known : kRead) {
-    std::size_t distance = job::typing_distance(name, known);
+    std::size_t distance = job::typing_distance(name, known, least);
     if (distance == 0) return "";
     if (distance < least) best = known, least = distance;
   }

@@ -44,6 +44,7 @@ struct PlaceOnDisk {
   std::string filesystem;  // ext4, tmpfs, nfs, overlay, ...
   std::optional<bool> writable, rotational;
   std::optional<double> free_bytes;
+  std::string within;  // where the place does not exist: the nearest folder above it that does
 };
 
 struct Op {

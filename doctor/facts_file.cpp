@@ -78,7 +78,7 @@ void places(const Json& value, const Source& source) {
   for (const auto& [path, one] : value.items()) {
     source.facts->machine.places[path] = {one.value("filesystem", ""), optional_of<bool>(one, "writable"),
                                           optional_of<bool>(one, "rotational"),
-                                          optional_of<double>(one, "free_bytes")};
+                                          optional_of<double>(one, "free_bytes"), one.value("within", "")};
   }
 }
 
@@ -162,11 +162,18 @@ const std::map<std::string, Setter>& setters() {
   return all;
 }
 
+// "[json.exception.type_error.302] type must be boolean, but is string"
+std::string reason(const Json::exception& error) {
+  std::string text = error.what();
+  std::size_t code = text.find("] ");
+  return code == std::string::npos ? text : text.substr(code + 2);
+}
+
 std::string unknown_fact(const std::string& name) {
   std::vector<std::string> known;
   for (const auto& [one, setter] : setters()) known.push_back(one);
   std::string near = nearest(name, known);
-  return "'" + name + "' is no fact" +
+  return "'" + shortened(name) + "' is no fact" +
          (near.empty() ? "; docs/doctor.md lists them" : "; did you mean '" + near + "'?");
 }
 
@@ -193,8 +200,8 @@ void apply_facts(const std::string& text, const std::string& origin, const std::
     if (value.is_null()) continue;
     try {
       setter->second(value, Source{directory, facts});
-    } catch (const Json::exception&) {
-      throw std::runtime_error(origin + ": '" + name + "' has a value of the wrong type");
+    } catch (const Json::exception& error) {
+      throw std::runtime_error(origin + ": '" + name + "' has a value of the wrong type: " + reason(error));
     } catch (const std::logic_error&) {
       throw std::runtime_error(origin + ": '" + name + "' has a value that is no number");
     } catch (const std::runtime_error& error) {

@@ -170,6 +170,7 @@ void measure_place(const std::string& name, Facts* facts) {
   while (!there.empty() && !fs::exists(there, error) && there != there.root_path())
     there = there.parent_path();
   PlaceOnDisk place;
+  if (!fs::exists(name, error)) place.within = there.string();
   place.filesystem = filesystem_of(there.string());
   place.writable = access(there.c_str(), W_OK) == 0;
   place.rotational = rotational_at(there);

@@ -68,6 +68,8 @@ const Rules& checkpoint_rules();
 const Rules& model_rules();
 
 std::vector<const Rule*> all_rules();
+// One finding of all that a rule says; of very many hits the most important are told, the rest counted.
+Finding merged(const Rule& rule, std::vector<Hits::Hit> hits);
 // Most important first; one finding a rule.
 std::vector<Finding> examine(const Facts& facts, const std::vector<Area>& areas);
 

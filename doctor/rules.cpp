@@ -8,20 +8,7 @@ namespace {
 
 constexpr const char* kRefused = "D-02";
 constexpr const char* kRemoved = "X-26";  // DeepSpeed stops there and reads no further
-
-Finding merged(const Rule& rule, const Hits& hits) {
-  Finding finding{&rule, Severity::kAdvice, "", "", {}};
-  for (const Hits::Hit& hit : hits.all()) {
-    finding.severity = std::min(finding.severity, hit.severity.value_or(rule.severity));
-    if (finding.where.find(hit.where) == std::string::npos)
-      finding.where += (finding.where.empty() ? "" : ", ") + hit.where;
-    finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
-    std::string fix = hit.fix.empty() ? rule.fix : hit.fix;
-    if (std::find(finding.fix.begin(), finding.fix.end(), fix) == finding.fix.end())
-      finding.fix.push_back(fix);
-  }
-  return finding;
-}
+constexpr std::size_t kMostTold = 20;     // hits of a rule
 
 void stop_at_removed_blocks(std::vector<Finding>* findings) {
   auto removed = [](const Finding& finding) { return !std::strcmp(finding.rule->id, kRemoved); };
@@ -43,6 +30,28 @@ void drop_explained_refusal(std::vector<Finding>* findings) {
 
 }  // namespace
 
+Finding merged(const Rule& rule, std::vector<Hits::Hit> hits) {
+  auto severity = [&](const Hits::Hit& hit) { return hit.severity.value_or(rule.severity); };
+  std::size_t left_out = hits.size() - std::min(hits.size(), kMostTold);
+  if (left_out) {
+    std::stable_sort(hits.begin(), hits.end(),
+                     [&](const Hits::Hit& a, const Hits::Hit& b) { return severity(a) < severity(b); });
+    hits.resize(kMostTold);
+  }
+  Finding finding{&rule, Severity::kAdvice, "", "", {}};
+  for (const Hits::Hit& hit : hits) {
+    finding.severity = std::min(finding.severity, severity(hit));
+    if (finding.where.find(hit.where) == std::string::npos)
+      finding.where += (finding.where.empty() ? "" : ", ") + hit.where;
+    finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
+    std::string fix = hit.fix.empty() ? rule.fix : hit.fix;
+    if (std::find(finding.fix.begin(), finding.fix.end(), fix) == finding.fix.end())
+      finding.fix.push_back(fix);
+  }
+  if (left_out) finding.summary += "; and " + std::to_string(left_out) + " more like these";
+  return finding;
+}
+
 std::vector<const Rule*> all_rules() {
   std::vector<const Rule*> result;
   for (const Rules& (*area)() :
@@ -59,7 +68,7 @@ std::vector<Finding> examine(const Facts& facts, const std::vector<Area>& areas)
     if (std::find(areas.begin(), areas.end(), rule->area) == areas.end()) continue;
     Hits hits;
     rule->check(facts, hits);
-    if (!hits.all().empty()) findings.push_back(merged(*rule, hits));
+    if (!hits.all().empty()) findings.push_back(merged(*rule, hits.all()));
   }
   stop_at_removed_blocks(&findings);
   drop_explained_refusal(&findings);

@@ -40,8 +40,11 @@ void removed_block(const Facts& facts, const Config& config, Hits& hits) {
 
 // Where the key would be read, or what it was meant to be; "" unknown.
 std::string meant(const std::string& name) {
-  std::vector<std::string> known;
-  for (const TopKey& key : top_keys()) known.emplace_back(key.name);
+  static const std::vector<std::string> known = [] {
+    std::vector<std::string> names;
+    for (const TopKey& key : top_keys()) names.emplace_back(key.name);
+    return names;
+  }();
   std::string near = nearest(name, known);
   if (!near.empty()) return "did you mean '" + near + "'?";
   std::string section = section_with(name);
@@ -55,8 +58,8 @@ void unknown_top_key(const Facts& facts, const Config& config, Hits& hits) {
     bool old = older(facts.deepspeed, "0.19.0");
     auto severity = hint.empty() || old ? std::optional(Severity::kAdvice) : std::nullopt;
     if (hint.empty()) hint = "leave it if your own script reads it";
-    hits.add(config.place(name), "DeepSpeed knows no key '" + name + "' and ignores it; " + hint, "",
-             severity);
+    hits.add(config.place(name), "DeepSpeed knows no key '" + shortened(name) + "' and ignores it; " + hint,
+             "", severity);
   }
 }
 
@@ -80,13 +83,14 @@ bool unknown_in_old_version(const Facts& facts, const std::string& path) {
 
 void unknown_section_key(const Facts& facts, const Config& config, Hits& hits) {
   each_section(config, [&](const std::string& section, const Json& block) {
+    const std::vector<std::string> known = keys_of(section);
     for (const auto& [name, value] : block.items()) {
       std::string path = section + "." + name;
       if (section_key(section, name) || among(name, kRemovedZero) || unknown_in_old_version(facts, path))
         continue;
-      std::string near = nearest(name, keys_of(section));
+      std::string near = nearest(name, known);
       std::string text =
-          "'" + section + "' has no key '" + name + "', and DeepSpeed refuses unknown ones there";
+          "'" + section + "' has no key '" + shortened(name) + "', and DeepSpeed refuses unknown ones there";
       bool old = older(facts.deepspeed, "0.19.0") && near.empty();
       auto severity = old ? std::optional(Severity::kRisk) : std::nullopt;
       if (!near.empty()) text += "; did you mean '" + near + "'?";
@@ -156,7 +160,7 @@ void wrong_type(const Facts& facts, Hits& hits) {
   if (!config.document.error.empty()) return;
   if (!config.readable()) return hits.add(config.path, "the config is no object in braces");
   for (const std::string& name : config.document.duplicates)
-    hits.add(config.place(name), "the key '" + name + "' is written twice");
+    hits.add(config.place(name), "the key '" + shortened(name) + "' is written twice");
   for (const auto& [name, value] : config.document.value.items()) {
     const TopKey* key = top_key(name);
     std::string wanted = key ? wrong_top_type(*key, value) : "";

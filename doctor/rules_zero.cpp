@@ -1,4 +1,7 @@
 // ZeRO: gathering on save, offload, NVMe, ZenFlow.
+#include <algorithm>
+#include <iterator>
+
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -19,8 +22,17 @@ bool zenflow(const Config& config) {
   return block && block->is_object();
 }
 
-void ungathered(const Facts&, const Config& config, Hits& hits) {
-  if (config.stage() != 3) return;
+// Whether the script saves whole weights, or may: one that is not known, and Hugging Face's Trainer.
+bool may_save_whole(const Facts& facts) {
+  const std::string& text = facts.launch.script_text;
+  if (text.empty() || facts.trainer == Trainer::kHf) return true;
+  constexpr const char* kCalls[] = {"save_16bit_model", "save_fp16_model", "save_pretrained", "save_model"};
+  return std::any_of(std::begin(kCalls), std::end(kCalls),
+                     [&](const char* call) { return text.find(call) != std::string::npos; });
+}
+
+void ungathered(const Facts& facts, const Config& config, Hits& hits) {
+  if (config.stage() != 3 || !may_save_whole(facts)) return;
   for (const char* key : {"stage3_gather_16bit_weights_on_model_save", "gather_16bit_weights_on_model_save",
                           "stage3_gather_fp16_weights_on_model_save"}) {
     if (config.on("zero_optimization." + std::string(key))) return;
@@ -61,7 +73,9 @@ void nvme_without_path(const Facts& facts, const Config& config, Hits& hits) {
     if (path.empty() || path == "auto") {
       hits.add(config.place(key), std::string(block) + " goes to nvme, but nvme_path is missing");
     } else if (const PlaceOnDisk* place = place_of(facts, path); place && place->writable == false) {
-      hits.add(config.place(key), path + " cannot be written");
+      hits.add(config.place(key), place->within.empty()
+                                      ? path + " cannot be written"
+                                      : path + " does not exist and cannot be made in " + place->within);
     }
   }
 }
@@ -84,7 +98,12 @@ void nvme_place(const Facts& facts, const Config& config, Hits& hits) {
     if (config.device(block) != "nvme") continue;
     std::string key = path_of(block, "nvme_path"), path = config.text(key);
     std::string what = path.empty() ? "" : slow_place(facts, path);
-    if (!what.empty()) hits.add(config.place(key), path + " " + what);
+    if (what.empty()) continue;
+    const PlaceOnDisk* place = place_of(facts, path);
+    bool there = !place || place->within.empty();
+    hits.add(config.place(key),
+             there ? path + " " + what
+                   : path + " does not exist; " + place->within + ", where it would be made, " + what);
   }
   if (config.device("offload_param") != "nvme" || !facts.machine.memory_bytes || !facts.ranks_per_node)
     return;
@@ -163,7 +182,7 @@ void flow_schedule(const Facts&, const Config& config, Hits& hits) {
 const Rules& zero_rules() {
   static const Rules rules = {
       {"12.7-1", Area::kConfig, Severity::kRisk, "stage, stage3_gather_16bit_weights_on_model_save",
-       "stage 3 and the key is not true",
+       "stage 3, the key is not true, and the script, where it is known, calls what needs it",
        "the shards are not gathered by default, and the save only logs that",
        "Set \"stage3_gather_16bit_weights_on_model_save\": true, or convert the checkpoint with its "
        "zero_to_fp32.py.",

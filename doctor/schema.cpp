@@ -47,8 +47,9 @@ std::optional<std::string> not_one_of(const std::string& values, const Json& val
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
   std::string best;
   std::size_t least = std::min(kMistyped, std::max<std::size_t>(name.size() / 3, 1)) + 1;
+  const std::string wanted = lower(name);
   for (const std::string& one : known) {
-    std::size_t distance = job::typing_distance(lower(name), lower(one));
+    std::size_t distance = job::typing_distance(wanted, lower(one), least);
     if (distance < least) best = one, least = distance;
   }
   return best;

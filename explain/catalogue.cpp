@@ -40,6 +40,7 @@ constexpr struct {
     {"world size", Sense::kWorldSize},
     {"world_size", Sense::kWorldSize},
     {"WORLD_SIZE", Sense::kWorldSize},
+    {" (local_rank: ", Sense::kFailedRank},
     {"DeepSpeedEngine configuration:", Sense::kConfig},
     {"OffloadDeviceEnum.nvme", Sense::kConfigNvme},
     {"\"device\": \"nvme\"", Sense::kConfigNvme},
@@ -60,11 +61,12 @@ Catalogue::Catalogue() {
         watchdog_entries, process_entries}) {
     for (const Entry& entry : theme()) {
       entries_.push_back(&entry);
-      for (const Pattern& pattern : entry.patterns) {
+      for (std::size_t i = 0; i < entry.patterns.size(); ++i) {
+        const Pattern& pattern = entry.patterns[i];
         std::string word = required_literal(pattern.regex);
         bool all = word == pattern.regex;
         use(word, {Sense::kEntry, &entry, all ? nullptr : compiled(pattern.regex),
-                   pattern.frame ? compiled(pattern.frame) : nullptr});
+                   pattern.frame ? compiled(pattern.frame) : nullptr, static_cast<int>(i)});
       }
     }
   }

@@ -28,6 +28,7 @@ enum class Sense {
   kTimeoutGroup,
   kOutOfMemory,
   kWorldSize,
+  kFailedRank,
   kConfig,
   kConfigNvme,
   kSpeaker,
@@ -42,6 +43,7 @@ class Catalogue {
     const Entry* entry = nullptr;
     const re2::RE2* regex = nullptr;  // nullptr: the word is all there is to match
     const re2::RE2* frame = nullptr;  // nullptr: any
+    int pattern = 0;                  // its place in the entry's list
   };
   const Literals& literals() const { return *literals_; }
   const std::vector<Use>& uses(std::size_t word) const { return uses_[word]; }

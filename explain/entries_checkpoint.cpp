@@ -55,7 +55,9 @@ const Entries& checkpoint_entries() {
       {"12.7-5",
        Severity::kWillFail,
        "the disk is full",
-       {{R"(No space left on device)"}, {R"(PytorchStreamWriter failed writing file)"}},
+       {{R"(No space left on device)"},
+        {R"(PytorchStreamWriter failed writing file)"},
+        {R"(basic_ios::clear: iostream error)", R"(torch/serialization\.py)"}},
        "any",
        "checkpoints hold the optimizer's state: about 14 bytes a parameter each",
        "save_total_limit=2, save less often, or save_only_model=True (then training cannot be resumed).",
@@ -77,6 +79,20 @@ const Entries& checkpoint_entries() {
        "weights_only=True is the default, and the file holds objects of DeepSpeed",
        "A file of your own that you trust: `torch.load(f, weights_only=False)`, or a newer DeepSpeed.",
        "modelscope/ms-swift#5808; deepspeedai/DeepSpeed#8500"},
+      {"E-16",
+       Severity::kWillFail,
+       "the saved weights do not fit the model",
+       {{R"(size mismatch for \S+: copying a param with shape torch\.Size\(\[[\d, ]*\]\) from checkpoint)",
+         "load_state_dict"},
+        {R"((Missing|Unexpected) key\(s\) in state_dict: )", "load_state_dict"}},
+       "torch 1.x-2.14",
+       "the model was built with another size or another set of modules than the one that was saved, or its "
+       "names have another "
+       "prefix (module., _orig_mod., base_model.)",
+       "Build the model from the configuration that lies beside the weights; strip the prefix; shards of "
+       "ZeRO-3 are read by "
+       "engine.load_checkpoint or zero_to_fp32.py.",
+       "torch.nn.Module.load_state_dict"},
       {"X-28",
        Severity::kWrongResult,
        "the saved weights are empty",
@@ -85,7 +101,9 @@ const Entries& checkpoint_entries() {
        "state_dict() or save_pretrained() under stage 3 without gathering",
        "`trainer.save_model()`, `engine.save_16bit_model`, or zero_to_fp32.py: the checkpoint's shards still "
        "hold the values.",
-       "huggingface/transformers#20082; OpenRLHF/OpenRLHF#651"},
+       "huggingface/transformers#20082; OpenRLHF/OpenRLHF#651",
+       Role::kCause,
+       {"E-16"}},
   };
   return entries;
 }

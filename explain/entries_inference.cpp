@@ -35,7 +35,7 @@ const Entries& inference_entries() {
        "--exclude_frozen_parameters. A merge of the whole model is not needed.",
        "huggingface/peft",
        Role::kCause,
-       {"X-28"}},
+       {"X-28", "E-16"}},
   };
   return entries;
 }

@@ -40,7 +40,7 @@ bool on_one_rank(const Observed& seen) {
   bool others = std::any_of(seen.speakers.begin(), seen.speakers.end(), [&](const Speaker& one) {
     return one.rank != who.rank && one.local == who.local;
   });
-  return others || seen.world_size > 1;
+  return others || std::max(seen.world_size, seen.least_ranks) > 1;
 }
 
 bool saving(const Observed& seen) {

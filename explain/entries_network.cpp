@@ -61,14 +61,15 @@ const Entries& network_entries() {
        "NCCL"},
       {"12.9-3",
        Severity::kWillHang,
-       "a rank cannot connect to another",
+       "a rank or node cannot reach another, or waited for one that did not come",
        {{R"(NCCL WARN .*[Cc]onnect to \S+ (failed|returned) ?:? ?(Connection refused|Connection timed out|No route to host))"},
         {R"(Bootstrap : no socket interface found)"},
         {R"(The client socket has timed out after \d+ms while trying to connect to \(.+, \d+\))"},
         {R"(client socket has timed out after \d+ms while trying to connect)"},
         {R"(Timed out after \d+ seconds waiting for clients\. \d+/\d+ clients joined)"}},
        "torch 2.x, NCCL 2.x",
-       "the wrong interface, blocked ports, or a rank that never started",
+       "a rank or node that was never started or has failed, the wrong interface, or blocked ports",
+       "Were all nodes started, with the same --nnodes, MASTER_ADDR and MASTER_PORT? Then: "
        "NCCL_SOCKET_IFNAME (and GLOO_SOCKET_IFNAME) = the interface of MASTER_ADDR; open all TCP ports "
        "between the "
        "nodes. NCCL_PORT_RANGE does not exist.",

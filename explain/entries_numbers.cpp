@@ -18,8 +18,10 @@ void nan_later(const Entry&, const Observed& seen, Hits& hits) {
   const Numbers& numbers = seen.numbers;
   if (numbers.nan_first) return;
   if (numbers.nan_later)
-    return hits.add(hit_of(*numbers.nan_later, "the loss becomes NaN after " +
-                                                   counted(numbers.nan_later->before, "finite value")));
+    return hits.add(hit_of(*numbers.nan_later, numbers.nan_later->before
+                                                   ? "the loss becomes NaN after " +
+                                                         counted(numbers.nan_later->before, "finite value")
+                                                   : "the loss becomes NaN after infinite values"));
   // fp16's scaler skips steps whose gradients are not finite, which is no fault.
   if (numbers.nan_gradients && !numbers.overflows())
     hits.add(hit_of(*numbers.nan_gradients, "the gradient norm is not finite, three reports in a row"));

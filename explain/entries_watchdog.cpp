@@ -22,7 +22,7 @@ Hits::Hit timed_out(const Observed& seen) {
 std::vector<int> silent(const Observed& seen, const std::vector<int>& waiting) {
   std::vector<int> silent;
   if (!seen.watchdog.whole_job() || waiting.size() < 2) return silent;
-  int world = std::max(seen.world_size, seen.nccl.ranks());
+  int world = std::max({seen.world_size, seen.least_ranks, seen.nccl.ranks()});
   for (const Speaker& one : seen.speakers) world = one.local ? world : std::max(world, one.rank + 1);
   for (int rank = 0; rank < world; ++rank) {
     if (!std::binary_search(waiting.begin(), waiting.end(), rank)) silent.push_back(rank);
@@ -116,8 +116,8 @@ const Entries& watchdog_entries() {
       {"E-02",
        Severity::kWillHang,
        "torch found ranks in different collectives",
-       {{R"(Detected mismatch between collectives on ranks)"},
-        {R"(Collectives differ in the following aspects)"},
+       {{R"(Collectives differ in the following aspects)"},
+        {R"(Detected mismatch between collectives on ranks)"},
         {R"(but Rank \d+ is running collective: CollectiveFingerPrint)"}},
        "torch 1.x-2.14 with TORCH_DISTRIBUTED_DEBUG=DETAIL",
        "the ranks run different code",

@@ -28,7 +28,7 @@ struct Entry {
   const char* id;
   Severity severity;
   const char* summary;  // what happened; the line itself is quoted behind it
-  std::vector<Pattern> patterns;
+  std::vector<Pattern> patterns;  // those whose lines say most first: they are quoted
   const char* versions;  // in which the text was seen
   const char* cause;
   const char* fix;
@@ -37,6 +37,7 @@ struct Entry {
   std::vector<const char*> hides{};  // entries that are not told beside this one, because it is more exact
   // In the place of "its text was seen": whether, and with which words, it is told of this log.
   void (*judge)(const Entry&, const Observed&, Hits&) = nullptr;
+  bool needs_line_above = false;  // it says what the line itself does not: quoted before it
 };
 
 using Entries = std::vector<Entry>;

@@ -71,8 +71,9 @@ void Numbers::take_loss(const Line& line, std::size_t at) {
   }
   Of& of = of_[line.who];
   std::optional<Event>& kind = of.losses ? nan_later : nan_first;
-  if (nan && !kind && !nan_first) kind = event(line, of.losses);
+  if (nan && !kind && !nan_first) kind = event(line, of.finite);
   ++of.losses;
+  of.finite += std::isfinite(*value);
   ++losses_;
   last_loss_ = value;
 }

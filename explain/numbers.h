@@ -23,7 +23,7 @@ class Numbers {
     Place place;
     Speaker who;
     std::string text;
-    std::uint64_t before = 0;  // values of the kind that the rank reported before it
+    std::uint64_t before = 0;  // finite values of the kind that the rank reported before it
   };
   struct Spike : Event {
     double value = 0, median = 0;
@@ -45,7 +45,7 @@ class Numbers {
 
  private:
   struct Of {  // a rank
-    std::uint64_t losses = 0, norms = 0, nan_norms_in_a_row = 0;
+    std::uint64_t losses = 0, finite = 0, norms = 0, nan_norms_in_a_row = 0;
     std::vector<float> recent;  // gradient norms, the newest kRecent
     float least = 0;
     std::uint64_t overflows = 0, falls = 0;

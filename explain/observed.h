@@ -25,10 +25,11 @@ struct LogFile {
 
 // All lines in which an entry was seen.
 struct Sighting {
-  Place first;
+  Place first, last;
   std::uint64_t count = 0;
   std::set<Speaker> speakers;
-  std::string text;            // of the first
+  std::string text;            // of the first, or of one behind it that says more
+  int pattern = 0;             // by which that was found, in the entry's order
   std::uint64_t progress = 0;  // steps or reported losses before it
 };
 
@@ -44,6 +45,7 @@ struct Observed {
   std::set<Speaker> speakers;
   std::map<int, std::string> node_of;  // by global rank
   int world_size = 0;                  // 0 unknown
+  int least_ranks = 0;                 // that there must be, by what torchrun tells of those that failed
   bool config_printed = false, config_has_nvme = false;
 
   const Sighting* sighting(const std::string& id) const {

@@ -14,6 +14,7 @@ constexpr std::size_t kLongestRest = 1 << 20;           // of a line that does n
 constexpr std::size_t kKept = 512;                      // of it, so that no word is cut
 constexpr std::size_t kBefore = 1024, kBehind = 16384;  // of a longer line: around what was found
 constexpr std::size_t kLongestText = 300;
+constexpr std::uint64_t kOneFailure = 100;  // lines in which one failure is told
 constexpr std::size_t kMostSpeakers = 20000;
 constexpr int kMostRanks = 1 << 20;
 
@@ -73,7 +74,7 @@ void Scan::look_at(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     if (observed_->traces.open()) {
       std::size_t end = line_end(text, at);
-      look_at_line(text.substr(at, end - at), true);
+      look_at_line(text.substr(at, end - at), text.substr(0, at), true);
       at = end + 1;
       continue;
     }
@@ -86,7 +87,7 @@ void Scan::look_at(std::string_view text) {
     std::size_t begin = line_begin(text, hit - at > kBefore ? hit - kBefore : at, hit),
                 end = line_end(text, hit);
     bool whole = begin == 0 || ends_line(text[begin - 1]);
-    look_at_line(text.substr(begin, end - begin), whole);
+    look_at_line(text.substr(begin, end - begin), whole ? text.substr(0, begin) : std::string_view(), whole);
     at = std::max(end, hit + 1);
   }
   count_lines(text.data() + text.size());
@@ -113,7 +114,23 @@ void Scan::keep_last_line(std::string_view text) {
   file().last_place = {static_cast<std::uint32_t>(observed_->files.size() - 1), line};
 }
 
-void Scan::look_at_line(std::string_view raw, bool whole) {
+std::string Scan::line_above(const Line& line) const {
+  if (!before_.data()) return "";
+  std::size_t end = before_.find_last_not_of("\n\r");
+  std::string_view above = file().last_line;  // of the piece before
+  if (end != std::string_view::npos) {
+    std::size_t begin = line_begin(before_, end > kLongestText ? end - kLongestText : 0, end);
+    above = before_.substr(begin, end + 1 - begin);
+  }
+  Speaker who = speaker_;
+  std::string colourless;
+  above = without_prefixes(without_colours(above, &colourless), &who);
+  bool same = who.rank == line.who.rank && who.local == line.who.local;
+  return same ? job::printable(above) : "";
+}
+
+void Scan::look_at_line(std::string_view raw, std::string_view before, bool whole) {
+  before_ = before;
   count_lines(raw.data());
   Line line{{static_cast<std::uint32_t>(observed_->files.size() - 1), file().lines + 1}, speaker_, {}};
   line.text = without_colours(raw, &colourless_);
@@ -146,7 +163,7 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
       if (use.regex && !matches(*use.regex, line.text)) return;
       if (use.frame && !matches(*use.frame, seen.traces.frames_above(line))) return;
       seen.traces.mark_known(line);
-      return sight(seen.seen[use.entry->id], line);
+      return sight(seen.seen[use.entry->id], line, use, at);
     case Sense::kTraceback:
       if (!seen.traces.open()) seen.traces.take(line);
       return;
@@ -168,9 +185,11 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
     case Sense::kTimeoutGroup:
       return seen.watchdog.take_group(line, at);
     case Sense::kOutOfMemory:
-      return sight_out_of_memory(line);
+      return sight_out_of_memory(line, use);
     case Sense::kWorldSize:
       return take_world_size(line, at);
+    case Sense::kFailedRank:
+      return take_failed_rank(line, at);
     case Sense::kConfig:
       seen.config_printed = true;
       return;
@@ -182,25 +201,42 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
   }
 }
 
-void Scan::sight(Sighting& sighting, const Line& line) {
+void Scan::sight(Sighting& sighting, const Line& line, const Catalogue::Use& use, std::size_t at) {
   // A traceback shows the line of source that raises, and then what it raised.
   constexpr std::string_view kSource = "    ";
-  bool better = sighting.text.starts_with(kSource) && !line.text.starts_with(kSource);
-  if (!sighting.count++ || better) {
+  bool first = !sighting.count, again = !first && sighting.last == line.place;  // again: by another pattern
+  bool source = sighting.text.starts_with(kSource) && !line.text.starts_with(kSource);
+  bool telling = !first && use.pattern < sighting.pattern && !line.text.starts_with(kSource) &&
+                 line.place.line - sighting.first.line <= kOneFailure;
+  if (first || source) {
     sighting.first = line.place;
-    sighting.text = job::printable(line.text.substr(0, kLongestText));
     sighting.progress = observed_->numbers.progress();
   }
+  if (first || source || telling) {
+    sighting.text = quote(use, line, at);
+    sighting.pattern = use.pattern;
+  }
+  sighting.count += !again;
+  sighting.last = line.place;
   if (sighting.speakers.size() < kMostSpeakers) sighting.speakers.insert(line.who);
 }
 
-void Scan::sight_out_of_memory(const Line& line) {
+// The line's beginning, or what was found where that stands far behind.
+std::string Scan::quote(const Catalogue::Use& use, const Line& line, std::size_t at) const {
+  constexpr std::size_t kFar = 200;
+  if (use.entry && at > kFar) return "… " + job::printable(line.text.substr(at, kLongestText));
+  std::string text = job::printable(line.text.substr(0, kLongestText));
+  std::string above = use.entry && use.entry->needs_line_above ? line_above(line) : "";
+  return above.empty() ? text : above + ": " + text.substr(text.find_first_not_of(' '));
+}
+
+void Scan::sight_out_of_memory(const Line& line, const Catalogue::Use& use) {
   static const re2::RE2 kSaves("_zero3_consolidated_16bit_state_dict|save_16bit_model|save_checkpoint");
   Observed& seen = *observed_;
   seen.traces.mark_known(line);
   bool saves = matches(kSaves, seen.traces.frames_above(line));
   auto& all = saves ? seen.out_of_memory_in_save : seen.out_of_memory;
-  if (all.size() < kMostSpeakers) sight(all[line.who], line);
+  if (all.size() < kMostSpeakers) sight(all[line.who], line, use, 0);
 }
 
 void Scan::take_world_size(const Line& line, std::size_t at) {
@@ -215,6 +251,19 @@ void Scan::take_world_size(const Line& line, std::size_t at) {
   long size = read_number(line.text, &digits);
   if (size > 0 && size <= kMostRanks)
     observed_->world_size = std::max(observed_->world_size, static_cast<int>(size));
+}
+
+// "  rank      : 2 (local_rank: 2)" of torchrun's list.
+void Scan::take_failed_rank(const Line& line, std::size_t at) {
+  std::string_view head = line.text.substr(0, at);
+  std::size_t word = head.find_first_not_of(' '), colon = head.find(" : ");
+  if (word == std::string_view::npos || colon == std::string_view::npos ||
+      !head.substr(word).starts_with("rank "))
+    return;
+  std::size_t digits = colon + 3;
+  long rank = read_number(head, &digits);
+  if (rank >= 0 && rank < kMostRanks && digits == head.size())
+    observed_->least_ranks = std::max(observed_->least_ranks, static_cast<int>(rank) + 1);
 }
 
 }  // namespace dshang::explain

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "core/job/long_text.h"
 #include "issue/shell_words.h"
 #include "issue/tracebacks.h"
 
@@ -67,8 +68,9 @@ void add_script(const doctor::Facts& facts, Material* material) {
 
 // As the engine got it, else the file.
 void add_config(const RecordedJob* job, doctor::Facts* facts, Material* material) {
-  const std::string& noted = job ? job->fact("deepspeed.config") : kUnknown;
-  bool whole = !noted.empty() && !noted.starts_with("cut ");
+  const std::string noted = job ? job->whole("deepspeed.config") : "";
+  const std::string beginning = job ? job->beginning("deepspeed.config") : "";
+  bool whole = !noted.empty();
   if (whole && !facts->config) facts->config = doctor::Config{"ds_config", doctor::read_document(noted)};
   std::string text, note;
   if (whole) {
@@ -79,8 +81,8 @@ void add_config(const RecordedJob* job, doctor::Facts* facts, Material* material
     std::ifstream file(facts->config->path, std::ios::binary);
     text.assign(std::istreambuf_iterator<char>(file), {});
     note = "`" + facts->config->path + "`";
-  } else if (!noted.empty()) {
-    text = noted.substr(4);
+  } else if (!beginning.empty()) {
+    text = beginning;
     note = "As DeepSpeed's engine got it; its end was too long to be recorded.";
   }
   if (text.empty())
@@ -90,13 +92,18 @@ void add_config(const RecordedJob* job, doctor::Facts* facts, Material* material
 }
 
 void add_arguments(const RecordedJob* job, const doctor::Facts& facts, Material* material) {
-  const std::string& noted = job ? job->fact("hf.arguments") : kUnknown;
+  const std::string noted = job ? job->whole("hf.arguments") : "";
+  const std::string beginning = job ? job->beginning("hf.arguments") : "";
   bool used = facts.trainer == doctor::Trainer::kHf || (job && !job->fact("version.transformers").empty());
   if (!noted.empty()) {
     doctor::Document document = doctor::read_document(noted);
     std::string text = document.error.empty() ? document.value.dump(2) : noted;
     material->sections.push_back({"TrainingArguments", "Those that differ from their defaults.",
                                   "training_arguments.json", text, "json", false});
+  } else if (!beginning.empty()) {
+    material->sections.push_back(
+        {"TrainingArguments", "Those that differ from their defaults; their end was too long to be recorded.",
+         "training_arguments.json", beginning, "json", false});
   } else if (used) {
     material->missing.push_back(
         "TrainingArguments: they were not recorded; add print(args.to_json_string())");
@@ -144,6 +151,14 @@ bool is_of_a_job(const std::string& name) {
 const std::string& RecordedJob::fact(const std::string& key) const {
   auto found = facts.find(key);
   return found == facts.end() ? kUnknown : found->second;
+}
+
+std::string RecordedJob::whole(const std::string& key) const {
+  return job::whole_text(key, [&](const std::string& one) -> const std::string& { return fact(one); });
+}
+
+std::string RecordedJob::beginning(const std::string& key) const {
+  return job::cut_text(key, [&](const std::string& one) -> const std::string& { return fact(one); });
 }
 
 void add_job(const RecordedJob* job, doctor::Facts* facts, const std::vector<std::string>& logs,

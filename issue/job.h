@@ -20,6 +20,9 @@ struct RecordedJob {
   std::vector<std::string> exceptions;       // "rank 1, step 4: RuntimeError: … at train.py:31 main"
 
   const std::string& fact(const std::string& key) const;
+  // Texts that may have been too long to be recorded whole: one of the two is "".
+  std::string whole(const std::string& key) const;
+  std::string beginning(const std::string& key) const;
 };
 
 // The sections in the order in which they are read; `job` may be null, `logs` are paths.  Puts what the job

@@ -54,8 +54,12 @@ void read_inputs(const Options& options, Facts* facts) {
     facts->launch = doctor::read_launch({words.begin() + static_cast<std::ptrdiff_t>(before), words.end()});
   if (before == 1) facts->config = doctor::read_config(words[0]);
   std::error_code error;
-  if (!facts->config && std::filesystem::is_regular_file(facts->launch.config, error))
-    facts->config = doctor::read_config(facts->launch.config);
+  const std::string& launched = facts->launch.config;
+  bool readable = std::filesystem::is_regular_file(launched, error);
+  if (!facts->config && readable) facts->config = doctor::read_config(launched);
+  if (before == 1 && readable && !std::filesystem::equivalent(words[0], launched, error))
+    facts->not_checked.push_back(launched + ", the config of the launch command: " + words[0] +
+                                 " was named in its place");
   auto told = facts->launch.options.find("hostfile");
   bool of_launch =
       told != facts->launch.options.end() && std::filesystem::is_regular_file(told->second, error);

@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 
+#include "core/job/printable.h"
 #include "monitor/cli/commands.h"
 
 namespace dshang::monitor::cli {
@@ -21,7 +22,8 @@ std::size_t words_behind_dashes(int argc, char** argv) {
 }
 
 int bad_input(const std::string& text) {
-  std::fprintf(stderr, "dshang: %s\n", text.c_str());
+  // Names of files and keys are what others wrote.
+  std::fprintf(stderr, "dshang: %s\n", job::printable(text).c_str());
   return 2;
 }
 

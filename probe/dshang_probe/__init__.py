@@ -8,9 +8,9 @@ import sys
 # Set by the loader of libdshang.so: {file name without .py: source}.  None: an ordinary package on sys.path.
 sources = globals().get("sources")
 
-_ORDER = ("signals", "patches", "names", "errors", "phases", "steps", "imports", "known", "digest", "facts", "memory", "batches",
-          "structure", "later", "values", "watch", "numbers", "inputs", "zero3", "engine", "modules", "training", "fsdp", "loader",
-          "compiled", "configured", "program", "arming")
+_ORDER = ("signals", "patches", "names", "errors", "phases", "steps", "imports", "known", "digest", "long_notes", "facts", "memory",
+          "batches", "structure", "later", "values", "watch", "numbers", "inputs", "zero3", "engine", "modules", "training", "fsdp",
+          "loader", "compiled", "configured", "program", "arming")
 _arming = None
 
 

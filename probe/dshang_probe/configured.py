@@ -5,14 +5,15 @@ import stat
 import sys
 
 from dshang_probe.errors import without_own_frame
+from dshang_probe.long_notes import note_long
 
-_LONGEST = 3500
 _LARGEST_FILE = 1 << 20
 
 
 class Configured:
     def __init__(self, probe):
         self.probe = probe
+        self.given = False        # whether it was noted what initialize got
 
     def watch(self, module):
         """deepspeed.runtime.config"""
@@ -39,17 +40,20 @@ class Configured:
         native = self.probe.native
         text = _text_of(kwargs.get("config", args[0] if args else None))
         if text:
-            native.note("deepspeed.given", text if len(text) <= _LONGEST else "cut " + text[:_LONGEST - 4])
+            self.given = True
+            note_long(native, "deepspeed.given", text)
         others = [name for position, name in ((1, "mpu"), (2, "mesh_device"))
                   if kwargs.get(name, args[position] if len(args) > position else None) is not None]
         if others:
             native.note("deepspeed.divided", " ".join(others))
 
-    def refused(self, error):
-        """DeepSpeed did not take the configuration, or did not build its engine."""
-        self.probe.patches.guarded("facts", self._note_refusal, error)       # its text is the program's own code
+    def refused(self, error, config=None):
+        """DeepSpeed did not take the configuration, or did not build its engine, which had read this one."""
+        self.probe.patches.guarded("facts", self._note_refusal, error, config)       # its text is the program's own code
 
-    def _note_refusal(self, error):
+    def _note_refusal(self, error, config):
+        if not self.given and isinstance(config, dict):           # the probe came after DeepSpeed had read it
+            note_long(self.probe.native, "deepspeed.given", _text_of(config))
         text = "%s: %s" % (type(error).__name__, " ".join(str(error).split()))
         self.probe.native.note("deepspeed.refused", text[:600])
 

@@ -46,7 +46,7 @@ class Engine:
             try:
                 original(engine, *args, **kwargs)
             except Exception as error:
-                self.probe.configured.refused(error)
+                self.probe.configured.refused(error, getattr(kwargs.get("config_class"), "_param_dict", None))
                 without_own_frame(error)
                 raise
             if key:

@@ -4,10 +4,10 @@ import os
 import sys
 
 from dshang_probe.digest import short_hash
+from dshang_probe.long_notes import note_long
 
 # Where things lie may differ from node to node.
 _PLACES = ("path", "dir", "folder", "file")
-_LONGEST = 3500
 
 
 def note_torch(native, torch):
@@ -45,8 +45,7 @@ def note_engine(native, engine, number):
         return
     plain = json.dumps(without_places(config), sort_keys=True, default=_kind)
     native.note("deepspeed.config.hash" + ending, short_hash(plain))
-    text = json.dumps(config, sort_keys=True, default=_kind)
-    native.note("deepspeed.config" + ending, text if len(text) <= _LONGEST else "cut " + text[:_LONGEST - 4])
+    note_long(native, "deepspeed.config" + ending, json.dumps(config, sort_keys=True, default=_kind))
 
 
 def note_muon(native, engine, number):

@@ -5,9 +5,9 @@ import re
 import sys
 
 from dshang_probe.errors import without_own_frame
+from dshang_probe.long_notes import note_long
 
 _LONGEST = 1000
-_LONGEST_ARGUMENTS = 3500
 _LAUNCHERS = ("deepspeed", "deepspeed.pt", "ds", "torchrun", "accelerate", "mpirun", "mpiexec", "srun", "horovodrun")
 _MODULES = ("torch.distributed.run", "torch.distributed.launch", "deepspeed.launcher.runner", "accelerate.commands.launch")
 _PLAIN = re.compile(r"[A-Za-z0-9_@%+=:,./-]+\Z")
@@ -87,8 +87,7 @@ class Arguments:
         native.note("version.transformers", str(getattr(sys.modules.get("transformers"), "__version__", "unknown")))
         dataclasses = sys.modules.get("dataclasses")             # transformers has imported it
         if dataclasses is not None and dataclasses.is_dataclass(arguments):
-            text = json.dumps(_changed(arguments, dataclasses), sort_keys=True, default=str)
-            native.note("hf.arguments", text if len(text) <= _LONGEST_ARGUMENTS else "cut " + text[:_LONGEST_ARGUMENTS - 4])
+            note_long(native, "hf.arguments", json.dumps(_changed(arguments, dataclasses), sort_keys=True, default=str))
 
 
 def _changed(arguments, dataclasses):

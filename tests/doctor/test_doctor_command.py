@@ -3,12 +3,13 @@ import json
 import os
 import resource
 import socket
+import subprocess
 import sys
 import time
 
 import pytest
 
-from doctor_cli import doctor, findings
+from doctor_cli import BUILD, doctor, findings, make_checkpoint
 
 CONFIG = {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}}
 MINIMAL = {"PATH": os.environ["PATH"], "HOME": "/nonexistent"}
@@ -27,7 +28,9 @@ def config(tmp_path):
     (["--only", "config,network"], "", "--only: 'network' is no area; there are config, hostfile, env, machine, checkpoint, model"),
     (["--facts", "-"], "[]", "standard input is no JSON object"),
     (["--facts", "-"], '{"world_sise": 2}', "'world_sise' is no fact; did you mean 'world_size'?"),
-    (["--facts", "-"], '{"world_size": "two"}', "'world_size' has a value of the wrong type"),
+    (["--facts", "-"], '{"world_size": "two"}', "'world_size' has a value of the wrong type: type must be number, but is string"),
+    (["--facts", "-"], '{"driver": "no"}', "'driver' has a value of the wrong type: type must be boolean, but is string"),
+    (["--facts", "-"], '{"jit_locks": [{"path": "/x"}]}', "'jit_locks' has a value of the wrong type: key 'age_s' not found"),
     (["--facts", "-"], '{"trainer": "mine"}', "'trainer': must be plain, hf or unknown"),
     (["--facts", "-"], '{"ds_config": "no_such.json"}', "'ds_config': no_such.json: No such file or directory"),
     (["--facts", "-"], '{"busy_ports": {"many": ""}}', "'busy_ports' has a value that is no number"),
@@ -226,6 +229,78 @@ def test_what_a_config_says_cannot_steer_a_terminal(config):
     config.write_text(json.dumps({"train_micro_batch_size_per_gpu": 1, "bell\x07\x1b[2J\x9b31m": 1}))
     said = doctor(config, "--facts", "-", text="{}").stdout
     assert "bell" in said and not [c for c in said if c != "\n" and (ord(c) < 32 or 0x7f <= ord(c) < 0xa0)]
+
+
+def test_what_is_wrong_with_the_words_cannot_steer_a_terminal(tmp_path):
+    for arguments, text in ((["\x1b[2Jno.json"], ""), (["--facts", "-"], json.dumps({"bell\x07\x1b[2J": 1}))):
+        said = doctor(*arguments, text=text, cwd=tmp_path)
+        assert said.returncode == 2 and "[2J" in said.stderr
+        assert not [c for c in said.stderr if c != "\n" and (ord(c) < 32 or 0x7f <= ord(c) < 0xa0)]
+
+
+def test_a_hostfile_with_carriage_returns_is_read_as_the_launcher_reads_it(tmp_path):
+    (tmp_path / "hosts").write_bytes(b"a slots=4\r\n\r\n# spare\r\nb slots=4\r\n")
+    assert findings("--hostfile", tmp_path / "hosts", "--only", "hostfile") == []
+
+
+def test_a_config_that_is_not_looked_at_is_named(config, tmp_path):
+    (tmp_path / "other.json").write_text(json.dumps(dict(CONFIG, train_batch_size=3)))
+
+    def not_checked(named):
+        told = doctor(config, "--json", "--only", "config", "--", "deepspeed", "train.py", "--deepspeed_config", named, cwd=tmp_path)
+        return json.loads(told.stdout)["not_checked"]
+    assert [one for one in not_checked("other.json") if one.startswith("other.json, the config of the launch command: ")]
+    assert not [one for one in not_checked("ds_config.json") if "the config of the launch command" in one]   # the same file
+
+
+def test_a_place_that_does_not_exist_is_told_so(config, tmp_path):
+    path = "/dev/shm/no-such-place/swap"
+    config.write_text(json.dumps({**CONFIG, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "zero_optimization": {
+        "stage": 3, "stage3_gather_16bit_weights_on_model_save": True, "offload_optimizer": {"device": "nvme", "nvme_path": path}}}))
+    found = findings(config, "--only", "config")
+    assert [one["id"] for one in found] == ["12.6-5"]
+    assert f"{path} does not exist; /dev/shm, where it would be made, is memory" in found[0]["summary"]
+
+
+def processor_seconds(*arguments, **how):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found = findings(*arguments, **how)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return found, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@pytest.mark.parametrize("place", ["", "zero_optimization"])
+def test_very_many_unknown_keys_are_counted(config, place):
+    keys = {"my_own_setting_number_%d" % n: n for n in range(100000)}
+    keys["gradient_cliping" if not place else "overlap_com"] = 1
+    config.write_text(json.dumps(dict(CONFIG, **({place: keys} if place else keys))))
+    found, seconds = processor_seconds(config, "--facts", "-", text="{}")
+    assert [one["id"] for one in found] == ["X-22" if place else "X-21"] and seconds < 4
+    assert "and 99981 more like these" in found[0]["summary"] and len(found[0]["summary"]) < 10000
+    assert place or "did you mean 'gradient_clipping'?" in found[0]["summary"]     # what is a mistake stands before what may be none
+
+
+def test_a_key_without_end_is_shortened(config):
+    config.write_text(json.dumps({**CONFIG, "k" * 1000000: 1, "zero_optimization": {"z" * 1000000: 1}}))
+    found, seconds = processor_seconds(config, "--facts", "-", text="{}")
+    assert sorted(one["id"] for one in found) == ["X-21", "X-22"] and seconds < 2
+    assert all(len(one["summary"]) + len(one["where"]) < 1000 for one in found)
+
+
+def test_a_text_with_many_commas_is_read_once(config):
+    config.write_text("{train_micro_batch_size_per_gpu: 1, bf16: {enabled: true}, _list: " + "x," * 1000000 + "\n}")
+    found, seconds = processor_seconds(config, "--facts", "-", text="{}")
+    assert found == [] and seconds < 2
+
+
+def test_a_huge_latest_is_not_read_whole(tmp_path):
+    folder = make_checkpoint(tmp_path / "checkpoint", ["latest=global_step7", "global_step7/mp_rank_00_model_states.pt"])
+    os.truncate(folder / "latest", 300 << 20)
+    process = subprocess.Popen([BUILD / "dshang", "doctor", "--checkpoint", folder, "--json"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0                          # it has been waited for
+    assert usage.ru_maxrss < 250 << 10              # KiB
 
 
 def test_a_healthy_config_is_told_so(config):

@@ -75,6 +75,8 @@ CASES = [
     ("D-02", dict(config=plain(), facts={"deepspeed_refuses": "ValueError: no"}),
      dict(config=plain(fp16={"enabled": True}), facts={"deepspeed_refuses": "AssertionError: bfloat16 and fp16 modes"})),
     ("12.7-1", dict(config=plain(zero_optimization={"stage": 3})), dict(config=plain(zero_optimization={"stage": 2}))),
+    ("12.7-1", dict(config=plain(zero_optimization={"stage": 3}), facts={"script_text": "engine.save_16bit_model('out')\n"}),
+     dict(config=plain(zero_optimization={"stage": 3}), facts={"script_text": "engine.save_checkpoint('out')\n"})),
     ("X-24", dict(config=zero(0, offload_optimizer={"device": "cpu"})), dict(config=zero(0, offload_optimizer={"device": "none"}))),
     ("X-24", dict(config=offloaded(ratio=0.5)), dict(config=offloaded(3, ratio=0.5))),
     ("X-25", dict(config=nvme()), dict(config=nvme("/mnt/nvme0"))),

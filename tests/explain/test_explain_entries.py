@@ -6,6 +6,10 @@ import pytest
 from explain_cli import HERE, explain, ids
 
 DEEPSPEED = '  File "/x/deepspeed/runtime/engine.py", line 3, in step\n'
+COMPILING = ('  File "/x/torch/utils/cpp_extension.py", line 3, in _run_ninja_build\n'
+             "RuntimeError: Error building extension 'fused_adam': [1/3] /nowhere/bin/nvcc -c x.cu\nFAILED: [code=1] x.cuda.o\n")
+LOADING = ('  File "/x/torch/nn/modules/module.py", line 3, in load_state_dict\n'
+           "RuntimeError: Error(s) in loading state_dict for Model:\n")
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 INIT = "w{0}:9:9 [0] NCCL INFO comm 0x1 rank {0} nRanks 2 nNodes {1} localRanks 1 localRank 0\n"
 
@@ -73,6 +77,9 @@ CASES = [
     ("X-11", "Using /x as PyTorch extensions root...\n\n", "Using /x as PyTorch extensions root...\nLoading extension module cpu_adam...\n"),
     ("X-12", "The detected CUDA version (11.8) mismatches the version that was used to compile\nPyTorch (12.4).\n",
      "Installed CUDA version 12.1 does not match the version torch was compiled with 12.4 but since the APIs are compatible, accepting\n"),
+    ("X-12", COMPILING + "/bin/sh: 1: /nowhere/bin/nvcc: not found\n", "/bin/sh: 1: /nowhere/bin/nvcc: not found\n"),
+    ("X-12", COMPILING + "ccache: error: execute_noreturn of /nowhere/bin/nvcc failed: No such file or directory\n",
+     "/nowhere/bin/nvcc failed: No such file or directory\n"),
     ("X-13", "#error You need C++17 to compile PyTorch\n", "warning: You need coffee to compile PyTorch\n"),
     ("X-14", "ImportError: /lib/libstdc++.so.6: version `GLIBCXX_3.4.32' not found\n", "ImportError: /lib/libc.so.6: version `GLIBC_2.34' not found\n"),
     ("X-32", "with CUDA capability sm_120 is not compatible with the current PyTorch installation.\n", "with CUDA capability sm_90 is compatible\n"),
@@ -104,6 +111,7 @@ CASES = [
     ("E-06", "w:1:2 [0] NCCL WARN NET/IB : Got completion from peer 1<2> with status=12 opcode=1\n", "w:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0\n"),
     ("E-07", "RuntimeError: [pair.cc:537] Connection closed by peer [127.0.0.1]:4\n", "Connection closed by me\n"),
     ("12.5-1", losses(2.1, 1.9, "nan"), losses(2.1, 1.9) + "saved to loss_nan.bin\nloss: nan_test\n"),
+    ("12.5-1", losses("inf", "nan"), losses("inf", 1.9)),
     ("12.5-1", "grad_norm: nan\n" * 3, "grad_norm: nan\n" * 3 + overflows(65536)),
     ("12.5-2", "step 1 loss=tensor(nan, device='cuda:0')\n", "step 1 loss=tensor(2.0, device='cuda:0') aux_loss=nan\n"),
     ("12.5-3", losses(2.0) + "validation loss: nan\n", losses(2.0) + "validation loss: 1.0\n"),
@@ -117,6 +125,7 @@ CASES = [
     ("12.6-2", "99%|# | 412/413 [00:10<00:01,  1.2s/it]\n" + OOM + "\n", "99%|# | 412/413 [00:10<00:01,  1.2s/it]\n"),
     ("12.6-3", '  File "engine.py", line 1, in save_16bit_model\n' + OOM + "\n", '  File "engine.py", line 1, in save_16bit_model\nOK\n'),
     ("12.6-4", "[rank0]: x\n[rank1]: " + OOM + "\n", "[rank0]: x\n[rank1]: y\n"),
+    ("12.6-4", "[rank1]: " + OOM + "\n  rank      : 2 (local_rank: 2)\n", "  rank      : 2 (local_rank: 2)\n"),
     ("12.6-5", '{"device": "nvme"}\n' + OOM + "\n", '{"device": "nvme"}\n'),
     ("12.6-5", "offload=<OffloadDeviceEnum.nvme: 'nvme'>\n[ERROR] exits with return code = -9\n", "exits with return code = 1\n"),
     ("X-31", "4 pytorch allocator cache flushes since last step.\n" * 2, "4 pytorch allocator cache flushes since last step.\n"),
@@ -131,6 +140,11 @@ CASES = [
     ("12.13-4", DEEPSPEED + "KeyError: 'exp_avg'\n", '  File "mine.py", line 3, in f\nKeyError: \'exp_avg\'\n'),
     ("X-07", "WeightsUnpickler error: Unsupported global: GLOBAL deepspeed.a.B was not an allowed global\n",
      "Weights only load failed.\nWeightsUnpickler error: Unsupported global: GLOBAL mine.B was not an allowed global\n"),
+    ("12.7-5", '  File "/x/torch/serialization.py", line 3, in save\nRuntimeError: basic_ios::clear: iostream error\n',
+     '  File "mine.py", line 3, in save\nRuntimeError: basic_ios::clear: iostream error\n'),
+    ("E-16", LOADING + "\tMissing key(s) in state_dict: \"head.weight\". \n", "Missing key(s) in state_dict: \"head.weight\". \n"),
+    ("E-16", LOADING + "\tsize mismatch for head.weight: copying a param with shape torch.Size([8, 32]) from checkpoint, the shape in current model is x.\n",
+     LOADING),
     ("X-28", "copying a param with shape torch.Size([0]) from checkpoint, the shape in current model is torch.Size([32000, 4096]).\n",
      "copying a param with shape torch.Size([32000]) from checkpoint, the shape in current model is torch.Size([32002]).\n"),
     ("X-02", "IndexError: index 0 is out of bounds for dimension 0 with size 0\n", "IndexError: index 9 is out of bounds for dimension 0 with size 4\n"),

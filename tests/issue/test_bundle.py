@@ -30,7 +30,8 @@ def test_a_recorded_job_is_told_whole(job, tmp_path, tools):
     assert "Ranks: 1, nodes: 1" in section(text, "How it was started")
     assert '"stage": 3' in section(text, "ds_config") and "As DeepSpeed's engine got it" in section(text, "ds_config")
     assert "rank 0, step 7: RuntimeError: the server refused [redacted" in section(text, "Exceptions")
-    assert '"learning_rate": 3e-05' in section(text, "TrainingArguments")
+    arguments = section(text, "TrainingArguments")
+    assert '"learning_rate": 3e-05' in arguments and "x" * 3000 in arguments and '"hub_token": "[redacted' in arguments
     assert "NCCL_DEBUG=WARN" in section(text, "Environment") and "first rank" in section(text, "Environment")
     assert '"class": "rank-dead"' in made.files["report.json"]
     assert {"issue.md", "report.txt", "report.json", "ds_config.json", "system.txt", "environment.txt"} <= set(made.files)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import jobs
 import matrix_facts
+import matrix_issue
 import matrix_rows
 
 PATIENCE = float(os.environ.get("MATRIX_PATIENCE", "420"))     # seconds for one job
@@ -117,7 +118,18 @@ def check_healthy(runner, result):
     said = findings_of(report)
     judge_healthy(result, report, said, seen, wanted)
     result.missing, result.facts = facts_of(job, row.facts)
+    if row.arguments:
+        check_bug_report(runner, result, job)
     result.notes += sorted({text for _, text in job.lines(r"^\[rank (\d+)\] (load failed: .*)$")})
+
+
+def check_bug_report(runner, result, job):
+    runner.say("  bug report")
+    try:
+        markdown = matrix_issue.made(job.directory, os.path.join(runner.work, "bug"), runner.settings)
+        result.wrong += matrix_issue.complaints(markdown, runner.row.arguments, runner.row.secret)
+    except (OSError, RuntimeError, ValueError, subprocess.TimeoutExpired) as error:
+        result.wrong.append("no bug report: " + str(error)[:300])
 
 
 def facts_of(job, wanted):

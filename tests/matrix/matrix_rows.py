@@ -35,6 +35,8 @@ class Row:
     direct: bool = False          # whether loss.backward() is tried in every stage
     lines: str = r"^\[rank (\d+)\] (step \d+ (?:loss|evaluation)) (\S+)$"
     settings: dict = field(default_factory=dict)
+    arguments: dict = field(default_factory=dict)       # what the bug report must tell of TrainingArguments
+    secret: str = ""                                    # what it must not
 
 
 def program(name):
@@ -69,7 +71,9 @@ def rows():
     return [deepspeed_row(version) for version in DEEPSPEED] + [
         Row("Hugging Face Trainer, deepspeed", hugging, deepspeed(trainer),
             [Mistake(deepspeed(trainer, "--mistake", "skip"), file="trainer.py", line="x = x + self.own(x)", module="own", **skip)],
-            TRAINER_FACTS, ("transformers", "accelerate", "deepspeed")),
+            TRAINER_FACTS, ("transformers", "accelerate", "deepspeed"),
+            arguments={"max_steps": 6, "learning_rate": 1e-3, "eval_strategy": "steps", "save_steps": 3, "bf16": True},
+            secret="MadeUp4a" * 4),
         Row("Hugging Face Trainer, accelerate launch", hugging, accelerate(trainer),
             [Mistake(accelerate(trainer, "--mistake", "save"), "rank-conditional-call", 0, "trainer.py",
                      'trainer.save_model(folder + "-best")')],

@@ -4,6 +4,7 @@ import types
 
 import matrix_check
 import matrix_facts
+import matrix_issue
 import matrix_packages
 import matrix_rows
 import matrix_table
@@ -126,6 +127,32 @@ def test_a_second_cause_fails(mistake):
     result = matrix_check.Result("row")
     matrix_check.judge_mistake(result, said, mistake)
     assert "also host-stall" in result.wrong[0]
+
+
+BUG_REPORT = """\
+## TrainingArguments
+
+Those that differ from their defaults.
+
+```json
+{
+  "learning_rate": 0.001,
+  "max_steps": 6
+}
+```
+
+## Environment
+"""
+
+
+@pytest.mark.parametrize("markdown, wanted, said", [
+    (BUG_REPORT, {"max_steps": 6, "learning_rate": 1e-3}, []),
+    (BUG_REPORT, {"max_steps": 7}, ["the bug report tells max_steps=6"]),
+    (BUG_REPORT, {"bf16": True}, ["the bug report tells bf16=None"]),
+    (BUG_REPORT + "hub_token=xyz\n", {}, ["the bug report tells a secret"]),
+    ("## Environment\n", {}, ["the bug report has no TrainingArguments"])])
+def test_a_bug_report_must_tell_the_arguments_and_no_secret(markdown, wanted, said):
+    assert matrix_issue.complaints(markdown, wanted, "xyz") == said
 
 
 def backward(direct, summary=None, evidence=""):

@@ -69,9 +69,35 @@ def test_what_is_no_file_is_not_noted(notes):
     assert notes() == {}
 
 
-def test_a_long_one_says_that_it_is_cut(notes):
-    initialize({"a" * 5000: 1})
+def test_a_long_one_is_noted_in_pieces(notes):
+    config = {"ä%d" % n: "x" * 90 for n in range(200)}
+    initialize(config)
+    found = notes()
+    count = int(found["deepspeed.given"].split("pieces ")[1])
+    pieces = [found["deepspeed.given/%d" % n] for n in range(1, count + 1)]
+    assert count > 4 and all(len(piece.encode()) <= 3500 for piece in pieces) and json.loads("".join(pieces)) == config
+
+
+def test_no_letter_is_divided(notes, tmp_path):
+    (tmp_path / "ds_config.json").write_text("{_a: " + "ä€" * 3000 + "\n}", encoding="utf-8")
+    initialize(str(tmp_path / "ds_config.json"))
+    found = notes()
+    pieces = [found["deepspeed.given/%d" % n] for n in range(1, len(found))]
+    assert "".join(pieces) == "{_a: " + "ä€" * 3000 + "\n}"
+
+
+def test_pieces_are_not_read_while_they_are_written(notes, native):
+    """A second long configuration under the same key: the head says so before its pieces come, and after them."""
+    for size in (9000, 5000):
+        initialize({"a" * size: 1})
+    heads = [value[:8] for _, key, value in native.of("note") if key == "deepspeed.given"]
+    assert heads == ['cut {"aa', "pieces 3", 'cut {"aa', "pieces 2"]
+
+
+def test_one_that_is_too_long_for_pieces_says_that_it_is_cut(notes):
+    initialize({"a" * 50000: 1})
     assert notes()["deepspeed.given"].startswith('cut {"aaa') and len(notes()["deepspeed.given"]) == 3500
+    assert set(notes()) == {"deepspeed.given"}
 
 
 def test_a_refusal_is_noted_and_goes_on_to_the_program(notes):
@@ -80,6 +106,17 @@ def test_a_refusal_is_noted_and_goes_on_to_the_program(notes):
     assert notes()["deepspeed.refused"].startswith("AssertionError: Check batch related parameters")
     if sys.version_info >= (3, 11):
         assert not [frame for frame in raised.traceback if "dshang_probe" in str(frame.path)]
+
+
+def test_what_the_engine_had_read_is_noted_where_the_probe_came_later(notes, probe):
+    probe.configured.refused(AssertionError("no LR scheduler"), FITTING)
+    assert json.loads(notes()["deepspeed.given"]) == FITTING and "no LR scheduler" in notes()["deepspeed.refused"]
+
+
+def test_what_initialize_got_stands_before_what_the_engine_had_read(notes, probe):
+    initialize(FITTING)
+    probe.configured.refused(AssertionError("no LR scheduler"), {"a": 1})
+    assert json.loads(notes()["deepspeed.given"]) == FITTING
 
 
 def test_a_division_of_the_job_is_noted(notes):

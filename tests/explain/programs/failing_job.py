@@ -1,8 +1,7 @@
-"""failing_job.py MISTAKE: a small training job that fails.  tests/explain/fixtures/jobs/ holds what each printed.
+"""failing_job.py MISTAKE: a small training job that fails; record_jobs.py tells how it is started.
 
-With torchrun on 3 ranks (wrong_batch, borrowed_weight: with deepspeed on 2), under `dshang dry-run` with DSHANG_DISABLE=1: only
-the simulated GPUs are wanted.  Folders were renamed.  hostfile.log is of `deepspeed --hostfile`, no_launcher.log of a plain
-`deepspeed.init_distributed()`."""
+With torch.distributed alone, or with DeepSpeed (wrong_batch, borrowed_weight).
+"""
 import argparse
 import os
 import signal

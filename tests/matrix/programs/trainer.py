@@ -73,7 +73,7 @@ folder = os.path.join(tempfile.gettempdir(), "trainer-%s" % os.environ["MASTER_P
 arguments = TrainingArguments(
     folder, max_steps=args.steps, per_device_train_batch_size=2, per_device_eval_batch_size=2, learning_rate=1e-3,
     eval_strategy="steps", eval_steps=3, save_strategy="steps", save_steps=3, logging_steps=1, report_to="none", bf16=True,
-    disable_tqdm=True, deepspeed=CONFIG, seed=0)
+    disable_tqdm=True, deepspeed=CONFIG, seed=0, hub_token="hf_" + "MadeUp4a" * 4)
 torch.manual_seed(0)
 model = Model(LlamaConfig(vocab_size=VOCABULARY, hidden_size=WIDTH, intermediate_size=2 * WIDTH, num_hidden_layers=3,
                           num_attention_heads=2, num_key_value_heads=2, max_position_embeddings=LENGTH))
