@@ -100,6 +100,8 @@ void AttemptFiles::write_page(const std::string& html) {
   if (!write_one(report_name("html"), html)) throw_kept(report_name("html"));
 }
 
+void AttemptFiles::write_ranks(const std::string& ranks) { replace_file(path_ + "/flight/ranks", ranks); }
+
 // What a reader is sent to must not be the report of an earlier attempt.
 void AttemptFiles::forget_earlier(const std::string& name) const {
   std::error_code error;

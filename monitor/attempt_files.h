@@ -45,6 +45,8 @@ class AttemptFiles {
   void replace_journal(const std::string& all);
   void write_report(const std::string& json, const std::string& text);
   void write_page(const std::string& html);
+  // Which ranks are watched on this node, for the monitor on rank 0's (unheard.h).
+  void write_ranks(const std::string& ranks);
   void copy_flight(const std::vector<FlightCopy>& processes);   // to <path>/flight
   void spool_flight(const std::vector<FlightCopy>& processes);  // to the node-local directory
   // A clean end: the node-local copy goes.  Kept when the files in `path` could not be written.

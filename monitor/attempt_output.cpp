@@ -15,14 +15,15 @@ constexpr std::uint64_t kReportEvery = 2 * kSecond;
 constexpr auto kPatienceForDisk = std::chrono::milliseconds(300);
 constexpr std::size_t kLongestJournal = 8u << 20;
 
-std::size_t ranks_in(const Attempt& attempt) {
-  std::vector<std::int32_t> ranks;
+Ranks attached_ranks(const Attempt& attempt) {
+  Ranks ranks;
   for (const auto& one : attempt.attached()) {
-    if (one->rank() >= 0) ranks.push_back(one->rank());
+    if (one->rank() >= 0) ranks.insert(one->rank());
   }
-  std::sort(ranks.begin(), ranks.end());
-  return static_cast<std::size_t>(std::unique(ranks.begin(), ranks.end()) - ranks.begin());
+  return ranks;
 }
+
+std::size_t ranks_in(const Attempt& attempt) { return attached_ranks(attempt).size(); }
 
 std::int32_t world_size_of(const Attempt& attempt) {
   std::int32_t size = 0;
@@ -148,11 +149,25 @@ void AttemptOutput::round(Attempt& attempt, std::uint64_t now) {
     return;
   }
   write_journal(attempt);
+  account_for_ranks(attempt, now);
   if (page_is_due_) write_page(attempt);  // the directory was not there when it became due
   // A disk that is slower than that gets no more work than it can do.
   if (elapsed(persisted_ns_, now) >= settings_.persist_ns && worker_.waiting() < 8) {
     persisted_ns_ = now;
     copy_flight(attempt, true);
+  }
+}
+
+void AttemptOutput::account_for_ranks(const Attempt& attempt, std::uint64_t now) {
+  if (place_.head) {
+    unheard_.round(
+        {attached_ranks(attempt), world_size_of(attempt), attempt.first_attach_ns(), place_.directory},
+        worker_, job_output_, now);
+  } else if (std::size_t count = ranks_in(attempt); count != ranks_written_) {
+    ranks_written_ = count;
+    std::string text;
+    for (std::int32_t rank : attached_ranks(attempt)) text += std::to_string(rank) + "\n";
+    post([text](AttemptFiles& files) { files.write_ranks(text); });
   }
 }
 

@@ -14,6 +14,7 @@
 #include "monitor/attempt_files.h"
 #include "monitor/job_output.h"
 #include "monitor/settings.h"
+#include "monitor/unheard_watch.h"
 #include "monitor/worker.h"
 
 namespace dshang::monitor {
@@ -50,6 +51,8 @@ class AttemptOutput {
   void write_journal(Attempt& attempt);
   void write_report(const Attempt& attempt);
   void write_page(const Attempt& attempt);
+  // On rank 0's node: who is missing; on the others: who is there.
+  void account_for_ranks(const Attempt& attempt, std::uint64_t now);
   void copy_flight(const Attempt& attempt, bool to_spool);
   template <typename Task>
   void post(Task task);
@@ -66,6 +69,8 @@ class AttemptOutput {
   bool page_is_due_ = false;  // report.html is made at news and at the end alone: it is long
   // Whether the last one could not be written; set by the worker.
   std::shared_ptr<std::atomic<bool>> report_is_lost_ = std::make_shared<std::atomic<bool>>(false);
+  UnheardWatch unheard_;
+  std::size_t ranks_written_ = 0;
   std::uint64_t persisted_ns_ = 0, report_ns_ = 0;
   std::size_t journal_bytes_ = 0;
 };

@@ -56,6 +56,7 @@ int run(int argc, char** argv) {
   dshang::monitor::cli::add_report(app, &chosen);
   dshang::monitor::cli::add_top(app, &chosen);
   dshang::monitor::cli::add_path(app, &chosen);
+  dshang::monitor::cli::add_run(app, &chosen);
   dshang::monitor::cli::add_dry_run(app, &chosen);
   dshang::monitor::cli::add_monitor(app, &chosen);
   dshang::monitor::cli::add_doctor(app, &chosen, argc, argv);

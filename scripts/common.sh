@@ -23,3 +23,14 @@ need_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
+
+# unpack_package NAME FOLDER: its files, without installing it, for a program whose package starts a service.
+unpack_package() {
+  local name=$1 folder=$2 place
+  [ ! -d "$folder" ] && command -v dpkg-deb >/dev/null || return 0
+  place=$(mktemp -d)
+  (cd "$place" && { apt-get download -q "$name" || { as_root apt-get update -q && apt-get download -q "$name"; }; } &&
+    dpkg-deb -x "$name"_*.deb files && mkdir -p "$(dirname "$folder")" && mv files "$folder") ||
+    fail "the package $name could not be unpacked"
+  rm -rf "$place"
+}

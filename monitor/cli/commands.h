@@ -17,6 +17,7 @@ void add_report(CLI::App& app, Run* chosen);
 void add_top(CLI::App& app, Run* chosen);
 void add_path(CLI::App& app, Run* chosen);
 void add_dry_run(CLI::App& app, Run* chosen);
+void add_run(CLI::App& app, Run* chosen);
 // The words of the command line tell which of them stand behind --.
 void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv);
 void add_explain(CLI::App& app, Run* chosen);

@@ -23,7 +23,7 @@ def test_output_that_cannot_be_written_is_no_success():
 @pytest.mark.parametrize("arguments, says", [
     (["dryrun", "-n", "2", "--", "true"], "dryrun is no command; did you mean dry-run?"),
     (["reprot", "x"], "did you mean report?"),
-    (["frobnicate"], "frobnicate is no command; there are report, top, path, dry-run, monitor, doctor, explain, issue"),
+    (["frobnicate"], "frobnicate is no command; there are report, top, path, run, dry-run, monitor, doctor, explain, issue"),
     (["path"], "path: say what; lib is libdshang.so, include the directory of dshang.h"),
     (["path", "library"], "path: library is not known; lib is libdshang.so"),
     (["dry-run", "-n", "x", "--", "true"], "x is no number of ranks (dshang dry-run --help)"),
