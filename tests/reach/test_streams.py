@@ -113,22 +113,24 @@ THREADS = """
 
 def test_a_thread_a_rank(job):
     _, err = job.run(THREADS + """
-    unique = process.unique_id()
+    unique, begin = process.unique_id(), threading.Barrier(6)
     def rank(number):
-        comm = process.communicator(3, number, unique, device=number)
+        check(process.cudaSetDevice(number))
+        begin.wait()                    # the process is woken by one of them
+        comm = process.communicator(6, number, unique, device=number)
         stream = process.stream()
         for _ in range(20): process.all_reduce(comm, stream, 100)
         process.sync(stream)
-    together([guarded(rank, number) for number in range(3)])
+    together([guarded(rank, number) for number in range(6)])
     time.sleep(0.3)
     """, RANK=None, WORLD_SIZE=None)
     assert said(err) == []
     process, = job.records()
-    assert len(process.comms) == 3 and len({comm["id"] for comm in process.comms}) == 1
-    for name in "c0", "c1", "c2":
-        calls = [call for call in process.calls if call.comm == name]
+    assert len(process.comms) == 6 and len({comm["id"] for comm in process.comms}) == 1
+    for comm in process.comms:
+        calls = [call for call in process.calls if call.comm == comm["name"]]
         assert len(calls) == 20 and len({call.pairs.get("thread") for call in calls}) == 1
-    assert len({call.pairs.get("thread") for call in process.calls}) == 3
+    assert len({call.pairs.get("thread") for call in process.calls}) == 6
 
 
 def test_a_communicator_used_by_two_threads(job):

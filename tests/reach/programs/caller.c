@@ -26,9 +26,10 @@ EXPORTED size_t caller_free(void) {
 
 // NCCL starts such a thread with a communicator (proxy.cc); the simulated one does not.
 static void *service(void *unused) {
-  (void)unused;
   prctl(PR_SET_NAME, "NCCL Service  0");
-  for (;;) pause();
+  while (pause() == -1) {
+  }
+  return unused;
 }
 
 EXPORTED int caller_start_service(void) {

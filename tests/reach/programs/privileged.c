@@ -16,7 +16,7 @@ int main(void) {
   char line[4096];
   int loaded = 0;
   FILE *maps = fopen("/proc/self/maps", "r");
-  while (maps && fgets(line, sizeof line, maps)) loaded |= strstr(line, "dshang") != NULL;
+  while (maps && fgets(line, sizeof line, maps)) loaded |= strstr(line, "libdshang") != NULL;
   if (maps) fclose(maps);
   printf("%d %d %d %d %d\n", getuid() != 0, geteuid() == 0, loaded, entries("/proc/self/fd"), entries("/proc/self/task"));
   return 0;
