@@ -57,7 +57,10 @@ class Job:
 
     def end(self, process, status=0, seconds=60):
         """(stdout, stderr) of a process that ends with that status."""
-        out, err = process.communicate(timeout=seconds + SLACK)
+        try:
+            out, err = process.communicate(timeout=seconds + SLACK)
+        except subprocess.TimeoutExpired:
+            raise AssertionError("not within %g s; its threads: %s" % (seconds + SLACK, threads_of(process.pid)))
         assert process.returncode == status, (process.returncode, out[-2000:], err[-4000:])
         return out, err
 
@@ -99,6 +102,18 @@ class Job:
                 os.kill(pid, 9)
             except ProcessLookupError:
                 pass
+
+
+def threads_of(pid):
+    """Name, state, place in the kernel and ticks of CPU of each thread: tells one that waits from one that gets no CPU."""
+    found = []
+    for task in pathlib.Path("/proc/%d/task" % pid).glob("*"):
+        try:
+            name, rest = (task / "stat").read_text().split("(", 1)[1].rsplit(")", 1)
+            found.append((name, rest.split()[0], (task / "wchan").read_text(), int(rest.split()[11])))
+        except OSError:
+            pass
+    return found
 
 
 def wait_for(condition, seconds=20):
