@@ -167,10 +167,7 @@ void Loop::enter(Connection connection, Registration registration) {
   std::string why;
   auto attached = attach(connection, std::move(registration), &why);
   if (!attached) {
-    connection.send(flight::MessageKind::kRefuse, 0, why);
-    job_output_.add(0, hello.rank, std::move(error_output));
-    job_output_.say("rank " + std::to_string(hello.rank) + " is not watched: " + why);
-    job_output_.remove(0);
+    connection.send(flight::MessageKind::kRefuse, 0, why);  // the rank says so
     return;
   }
   if (attempt_->is_over_for(hello)) {

@@ -21,8 +21,9 @@ struct Group {
 
 // Where a wrapper was entered: tells a call that NCCL makes to its own public functions from one of the host.
 struct Entry {
-  const void* frame;   // of the outermost wrapper that this thread is in; null = none
-  const void* caller;  // its return address
+  const void* frame;      // of the outermost wrapper that this thread is in; null = none
+  const void* caller;     // its return address
+  void* asked = nullptr;  // the real function, where the caller had it from dlsym(); else to be looked up by the caller
 };
 
 struct Thread {
@@ -47,7 +48,7 @@ class Entered {
  public:
   Entered(Entry& entry, const void* frame, const void* caller) : entry_(entry) {
     nested_ = entry.frame && frame < entry.frame && caller != entry.caller;
-    if (!nested_) entry = {frame, caller};
+    if (!nested_) entry = {frame, caller, nullptr};
   }
   ~Entered() {
     if (!nested_) entry_.frame = nullptr;

@@ -91,6 +91,7 @@ struct Search {
   const void* address;
   const char* name;
   Object* object;
+  bool behind_own = false;
 };
 
 int holds_address(dl_phdr_info* info, size_t, void* data) {
@@ -102,10 +103,29 @@ int holds_address(dl_phdr_info* info, size_t, void* data) {
   return 1;
 }
 
+struct Order {
+  const void *first, *second;
+  bool first_came;
+};
+
+int in_order(dl_phdr_info* info, size_t, void* data) {
+  auto* order = static_cast<Order*>(data);
+  Object object;
+  read_object(*info, &object);
+  if (object.holds(order->second)) return order->first_came && !object.holds(order->first) ? 1 : -1;
+  order->first_came |= object.holds(order->first);
+  return 0;
+}
+
 int defines_name(dl_phdr_info* info, size_t, void* data) {
   auto* search = static_cast<Search*>(data);
   Object object;
-  if (!read_object(*info, &object) || object.holds(reinterpret_cast<const void*>(&is_own))) return 0;
+  bool complete = read_object(*info, &object);
+  if (object.holds(reinterpret_cast<const void*>(&is_own))) {
+    search->behind_own = true;
+    return 0;
+  }
+  if (!complete || !search->behind_own) return 0;
   if (!defined_function(object, search->name)) return 0;
   *search->object = object;
   return 1;
@@ -122,6 +142,13 @@ bool object_of(const void* address, Object* object) {
   Search search{address, nullptr, object};
   return dl_iterate_phdr(holds_address, &search) == 1;
 }
+
+bool loaded_before(const void* first, const void* second) {
+  Order order{first, second, false};
+  return dl_iterate_phdr(in_order, &order) == 1;
+}
+
+bool in_front(const void* address) { return loaded_before(address, reinterpret_cast<const void*>(&is_own)); }
 
 bool object_defining(const char* name, Object* object) {
   Search search{nullptr, name, object};

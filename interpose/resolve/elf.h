@@ -29,7 +29,14 @@ void* defined_function(const Object& object, const char* name);
 // The object whose mapping holds `address`.
 bool object_of(const void* address, Object* object);
 
-// The first object in load order, libdshang.so left out, that defines `name`.
+// Whether the object that holds `first` was loaded before the one that holds `second`.  False where they are the same, or one
+// of them is unknown.
+bool loaded_before(const void* first, const void* second);
+
+// Whether the object that holds `address` is in front of libdshang.so: the program, another tool that was preloaded before.
+bool in_front(const void* address);
+
+// The first object behind libdshang.so in load order that defines `name`.
 bool object_defining(const char* name, Object* object);
 
 // Whether `address` lies in libdshang.so itself.

@@ -33,7 +33,10 @@ std::atomic<std::uint64_t>& caller_slot(const void* caller) {
   return callers[(at * 0x9e3779b97f4a7c15ull) >> 55];
 }
 
-const void* accepted(const void* function) { return function && !is_own(function) ? function : nullptr; }
+// What is in front of libdshang.so leads back to it.
+const void* accepted(const void* function) {
+  return function && !is_own(function) && !in_front(function) ? function : nullptr;
+}
 
 // NCCL's `pncclX` is `ncclX` under a name that nobody interposes.
 void* preferred(const Object& object, Family family, const char* name) {
@@ -93,11 +96,18 @@ bool load_nccl_once() {
   return load(*named ? named : "libnccl.so.2");
 }
 
+// Of a caller that was loaded, and so bound to its own library, before another one was opened RTLD_GLOBAL.
+bool bound_to_its_own(const void* caller, const void* own, const void* next) {
+  return own && own != next && loaded_before(caller, next);
+}
+
 LibraryId choose(Row row, const void* caller) {
   const char* name = info(row).name;
   Family family = info(row).family;
-  if (accepted(next_in_scope(name))) return kNextInScope;
-  LibraryId id = library_of(accepted(in_scope_of(caller, name)));
+  const void* next = accepted(next_in_scope(name));
+  const void* own = accepted(in_scope_of(caller, name));
+  if (next && !bound_to_its_own(caller, own, next)) return kNextInScope;
+  LibraryId id = library_of(own);
   if (id == kNoLibrary) id = loaded_under_usual_name(family, name);
   if (id == kNoLibrary) id = any_object(name);
   if (id == kNoLibrary && family == Family::kNccl && load_nccl_once()) {
@@ -149,12 +159,16 @@ Found by_caller(Row row, const void* caller) {
     auto library = static_cast<LibraryId>(remembered & 255);
     if (void* function = in_library(row, library)) return {function, library};
   }
-  if (info(row).family == Family::kNccl) nccl_was_seen.store(true, std::memory_order_relaxed);
+  if (info(row).family == Family::kNccl) note_nccl();
   LibraryId library = choose(row, caller);
   void* function = in_library(row, library);
   if (!function) return {nullptr, kNoLibrary};
   slot.store(at << 8 | library, std::memory_order_relaxed);
   return {function, library};
+}
+
+LibraryId library_holding(const char* name, const void* function) {
+  return accepted(next_in_scope(name)) == function ? kNextInScope : library_of(function);
 }
 
 void* named(LibraryId library, const char* name) {
@@ -168,6 +182,7 @@ void* anywhere(const char* name) {
   return object_defining(name, &object) ? defined_function(object, name) : nullptr;
 }
 
+void note_nccl() { nccl_was_seen.store(true, std::memory_order_relaxed); }
 bool nccl_seen() { return nccl_was_seen.load(std::memory_order_relaxed); }
 
 }  // namespace dshang::interpose::resolve

@@ -35,7 +35,8 @@ enum class WakeReason { kCommunicator, kSetDevice, kAllocation, kImport };
 // Wakes the process unless it is awake, disabled, or the reason is not enough: kCommunicator always is, the
 // others only in a process with RANK and WORLD_SIZE that is not a forked child.  Cheap when it declines:
 // wrappers call it on every cudaSetDevice and allocation while recorder() is null.  When it returns,
-// recorder() may still be null (no memory, another thread is waking): the caller then does without a record.
+// recorder() may still be null (no memory; another thread is waking, for which only a communicator waits, a second at
+// most): the caller then does without a record.
 void wake(WakeReason reason);
 
 // ---- GPU progress ------------------------------------------------------------------------------------------

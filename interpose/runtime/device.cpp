@@ -81,6 +81,31 @@ void* replace(std::atomic<Function>& real_slot, Function replacement, void* real
   return reinterpret_cast<void*>(replacement);
 }
 
+// cuGetProcAddress, of which a process may be given two by one name: the older has no last parameter.
+using GetProcAddress = int (*)(const char*, void**, int, unsigned long long, int*);
+std::atomic<void*> real_get_proc_address[2];
+
+template <unsigned N>
+int get_proc_address(const char* name, void** function, int version, unsigned long long flags, int* status) {
+  auto real = reinterpret_cast<GetProcAddress>(real_get_proc_address[N].load(std::memory_order_acquire));
+  int result = real(name, function, version, flags, status);
+  if (result == driver::kSuccess && function) *function = replace_driver_entry(name, *function);
+  return result;
+}
+
+void* replace_get_proc_address(void* real) {
+  constexpr GetProcAddress kReplacements[] = {&get_proc_address<0>, &get_proc_address<1>};
+  for (unsigned n = 0; n < 2; ++n) {
+    void* kept = nullptr;
+    void* replacement = reinterpret_cast<void*>(kReplacements[n]);
+    if (real == replacement || real_get_proc_address[n].compare_exchange_strong(kept, real, std::memory_order_acq_rel) ||
+        kept == real) {
+      return replacement;
+    }
+  }
+  return real;
+}
+
 }  // namespace
 
 bool device_memory(std::uint64_t* free_bytes, std::uint64_t* total_bytes) {
@@ -105,6 +130,7 @@ void* replace_driver_entry(const char* name, void* real) {
   if (strcmp(name, "cuMemRelease") == 0) return replace(real_release, &mem_release, real);
   if (strcmp(name, "cuMemMap") == 0) return replace(real_map, &mem_map, real);
   if (strcmp(name, "cuMemUnmap") == 0) return replace(real_unmap, &mem_unmap, real);
+  if (strcmp(name, "cuGetProcAddress") == 0) return replace_get_proc_address(real);
   return real;
 }
 

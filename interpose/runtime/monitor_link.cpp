@@ -1,12 +1,14 @@
 #include "interpose/runtime/monitor_link.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "core/rank/say.h"
 #include "core/rank/stacks.h"
+#include "interpose/runtime/beside.h"
 #include "interpose/runtime/libc_base.h"
 #include "interpose/runtime/log.h"
 #include "interpose/runtime/monitor_start.h"
@@ -110,16 +112,17 @@ void MonitorLink::nobody_listens(std::uint64_t now_ns) {
     const char* program = monitor_program();
     if (!program || starts_ >= kStarts) {
       // Another rank's monitor may still come.
-      DSHANG_LOG_ONCE("no monitor: %s; nothing is reported for this rank, training goes on",
-                      program ? "it was started several times and never listened"
-                              : "the dshang program is not beside libdshang.so; DSHANG_MONITOR may name it");
+      say_there_is_none(program ? "it was started several times and never listened"
+                                : "the dshang program is not beside libdshang.so; DSHANG_MONITOR may name it");
       return apart(now_ns, kLongestWait);
     }
     ++starts_;
     started_ns_ = now_ns;
     int error = start_monitor(program, process::awake().identity.job, process::awake().environment.entries());
     if (error) {
-      DSHANG_LOG_ONCE("%s could not be started: %s", program, strerror(error));
+      char why[kLongestPath + 128];
+      snprintf(why, sizeof why, "%s could not be started: %s", program, strerror(error));
+      say_there_is_none(why);
       started_ns_ = 0;
       return apart(now_ns, kLongestWait);
     }
@@ -171,6 +174,8 @@ void MonitorLink::receive(const flight::Writer& writer, std::uint64_t now_ns) {
       state_ = State::kWelcomed;
       welcomed_ns_ = now_ns;
       starts_ = refusals_ = 0;
+      if (was_lost_) DSHANG_LOG_ONCE("the monitor ended before the job; it was started again");
+      was_lost_ = false;
       return;
     case flight::MessageKind::kRefuse:
       return refused(message, now_ns);
@@ -194,7 +199,7 @@ void MonitorLink::refused(const flight::Message& message, std::uint64_t now_ns) 
 
 void MonitorLink::lost(std::uint64_t now_ns) {
   connection_.close();
-  DSHANG_LOG_ONCE("the monitor ended before the job; it is started again");
+  was_lost_ = true;  // said when another one is there: where none can be started that is what has to be said
   connect_again(now_ns);
 }
 
@@ -224,6 +229,10 @@ void MonitorLink::connect_again(std::uint64_t now_ns) {
 void MonitorLink::give_up(const char* why) {
   state_ = State::kGivenUp;
   due_.store(false, std::memory_order_release);
+  say_there_is_none(why);
+}
+
+void MonitorLink::say_there_is_none(const char* why) {
   DSHANG_LOG_ONCE("no monitor: %s; nothing is reported for this rank, training goes on", why);
 }
 
@@ -233,6 +242,7 @@ void MonitorLink::forget() {
   state_ = State::kApart;
   next_try_ns_ = wait_ms_ = started_ns_ = greeted_ns_ = welcomed_ns_ = 0;
   starts_ = deaths_ = refusals_ = 0;
+  was_lost_ = false;
 }
 
 }  // namespace dshang::interpose

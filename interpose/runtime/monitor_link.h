@@ -52,6 +52,7 @@ class MonitorLink {
   void connect_again(std::uint64_t now_ns);
   void refused(const flight::Message& message, std::uint64_t now_ns);
   void give_up(const char* why);
+  static void say_there_is_none(const char* why);
 
   State state_ = State::kApart;
   OwnDescriptor connection_;
@@ -62,6 +63,7 @@ class MonitorLink {
   unsigned starts_ = 0;  // since the last welcome
   unsigned deaths_ = 0;  // in a row
   unsigned refusals_ = 0;
+  bool was_lost_ = false;
 };
 
 }  // namespace dshang::interpose

@@ -37,6 +37,7 @@ enum State : int { kAsleep, kWaking, kAwakeState, kGivenUp };
 
 // Writers stay valid for good (api.h); a process that was forked again and again beyond this stays inert.
 constexpr unsigned kWakings = 8;
+constexpr std::uint64_t kWakingTakes = 1000000000;  // ns, at most
 
 Awake state_of_awake;
 flight::Writer writers[kWakings];
@@ -105,11 +106,19 @@ void publish() {
   memory::settle();
 }
 
-// Another thread is waking the process, which takes a few milliseconds; its own nested calls must not wait
-// for it.
+// Another thread is waking the process, which takes a few milliseconds, on a busy machine more; its own nested calls must
+// not wait for it.  A communicator that is created unseen has no identity.
 void wait_for_waking() {
   if (waking_thread.load(std::memory_order_relaxed) == rank::kernel_thread_id()) return;
-  for (int i = 0; i < 2000 && state.load(std::memory_order_acquire) == kWaking; ++i) sched_yield();
+  const std::uint64_t begin_ns = rank::now_ns();
+  for (int i = 0; state.load(std::memory_order_acquire) == kWaking && !runtime::recorder(); ++i) {
+    if (rank::now_ns() - begin_ns > kWakingTakes) return;
+    if (i < 100) {
+      sched_yield();
+    } else {
+      rank::sleep_ms(1);
+    }
+  }
 }
 
 [[gnu::constructor]] void loaded() {
@@ -139,7 +148,10 @@ void wake(WakeReason reason) {
   if (disabled() || recorder() || state.load(std::memory_order_acquire) == kGivenUp) return;
   if (reason != WakeReason::kCommunicator && !is_rank_process()) return;
   int expected = kAsleep;
-  if (!state.compare_exchange_strong(expected, kWaking, std::memory_order_acq_rel)) return wait_for_waking();
+  if (!state.compare_exchange_strong(expected, kWaking, std::memory_order_acq_rel)) {
+    if (reason == WakeReason::kCommunicator) wait_for_waking();
+    return;
+  }
   int saved = errno;
   waking_thread.store(rank::kernel_thread_id(), std::memory_order_relaxed);
   if (prepare()) {

@@ -1,8 +1,12 @@
 // The wrappers of NCCL: one for each row of nccl.def, made by the row's kind.
+#include <string.h>
+
 #include "interpose/calls/group.h"
 #include "interpose/calls/numbers.h"
 #include "interpose/calls/record.h"
 #include "interpose/comms/plans.h"
+#include "interpose/resolve/asked.h"
+#include "interpose/wrappers/asked.h"
 #include "interpose/wrappers/wrapper.h"
 
 namespace dshang::interpose {
@@ -29,11 +33,17 @@ Arguments arguments_of(const P&... p) {
   return arguments;
 }
 
+template <Row R>
+Found real_of(const Entry& here) {
+  if (here.asked) return {here.asked, resolve::asked_library()};
+  return resolve::by_caller(R, here.caller);
+}
+
 // A communicator belongs to one library; calls without one are served by the caller's.
 template <Row R>
-Found real_of(const comms::Live* live, const void* caller) {
-  if (live) return {resolve::in_library(R, live->library), live->library};
-  return resolve::by_caller(R, caller);
+Found real_of(const comms::Live* live, const Entry& here) {
+  if (live && !here.asked) return {resolve::in_library(R, live->library), live->library};
+  return real_of<R>(here);
 }
 
 // Collectives, point-to-point, one-sided, and what changes or ends a communicator.
@@ -42,7 +52,7 @@ Result recorded(const Entry& here, P... p) {
   Stay stay(this_thread.nccl, here);
   Arguments arguments = arguments_of(p...);
   comms::Live* live = comms::find(arguments.comm);
-  Found real = real_of<R>(live, here.caller);
+  Found real = real_of<R>(live, here);
   if (!real.function) return missing<R>(kNoFunction);
   if (!stay.writer) return stay.call<Result>(real.function, p...);
 
@@ -64,7 +74,7 @@ template <Row R, typename... P>
 Result create(const Entry& here, P... p) {
   wake_for(runtime::WakeReason::kCommunicator);
   Stay stay(this_thread.nccl, here);
-  Found real = resolve::by_caller(R, here.caller);
+  Found real = real_of<R>(here);
   if (!real.function) return missing<R>(kNoFunction);
   if (!stay.writer) return stay.call<Result>(real.function, p...);
 
@@ -92,7 +102,7 @@ Result derive(const Entry& here, P... p) {
   Stay stay(this_thread.nccl, here);
   Arguments arguments = arguments_of(p...);
   comms::Live* live = comms::find(arguments.comm);
-  Found real = real_of<R>(live, here.caller);
+  Found real = real_of<R>(live, here);
   if (!real.function) return missing<R>(kNoFunction);
   if (!stay.writer) return stay.call<Result>(real.function, p...);
 
@@ -120,7 +130,7 @@ Result derive(const Entry& here, P... p) {
 template <Row R, typename... P>
 Result group_start(const Entry& here, P... p) {
   Stay stay(this_thread.nccl, here);
-  Found real = resolve::by_caller(R, here.caller);
+  Found real = real_of<R>(here);
   if (!real.function) return missing<R>(kNoFunction);
   Result result = stay.call<Result>(real.function, p...);
   if (!stay.nested() && calls::accepted(result)) calls::group_started(stay.writer, this_thread.groups[real.library]);
@@ -132,7 +142,7 @@ template <Row R, typename... P>
 Result group_end(const Entry& here, P... p) {
   constexpr bool kIssues = info(R).kind == Kind::kGroupEnd;
   Stay stay(this_thread.nccl, here);
-  Found real = resolve::by_caller(R, here.caller);
+  Found real = real_of<R>(here);
   if (!real.function) return missing<R>(kNoFunction);
   if (stay.nested()) return stay.call<Result>(real.function, p...);
   Group& group = this_thread.groups[real.library];
@@ -161,7 +171,7 @@ Result group_end(const Entry& here, P... p) {
 template <Row R, typename... P>
 Result passive(const Entry& here, P... p) {
   Stay stay(this_thread.nccl, here);
-  Found real = real_of<R>(comms::find(arguments_of(p...).comm), here.caller);
+  Found real = real_of<R>(comms::find(arguments_of(p...).comm), here);
   if (!real.function) return missing<R>(kNoFunction);
   return stay.call<Result>(real.function, p...);
 }
@@ -169,7 +179,7 @@ Result passive(const Entry& here, P... p) {
 template <Row R>
 Result async_error(const Entry& here, Comm comm, Result* error) {
   Stay stay(this_thread.nccl, here);
-  Found real = real_of<R>(comms::find(comm), here.caller);
+  Found real = real_of<R>(comms::find(comm), here);
   if (!real.function) return missing<R>(kNoFunction);
   Result result = stay.call<Result>(real.function, comm, error);
   if (!stay.writer || result != Result::kSuccess || !error) return result;
@@ -189,7 +199,7 @@ const char* last_error(const Entry& here, Comm comm) {
   Stay stay(this_thread.nccl, here);
   const runtime::Failure* failure = answered_failure.load(std::memory_order_acquire);
   if (stay.writer && failure && failure == runtime::failure()) return failure->why;
-  Found real = real_of<R>(comms::find(comm), here.caller);
+  Found real = real_of<R>(comms::find(comm), here);
   if (!real.function) return missing<R>("");
   return stay.call<const char*>(real.function, comm);
 }
@@ -216,7 +226,25 @@ auto wrapped(const Entry& here, P... p) {
   }
 }
 
+// The wrappers of callers that have the real function from dlsym().
+#define DSHANG_ROW(name, result, parameters, kind, op)                                   \
+  result asked_##name(DSHANG_PARAMETERS parameters) {                                    \
+    Entry here = DSHANG_HERE;                                                            \
+    here.asked = resolve::asked_function(Row::name);                                     \
+    return wrapped<Row::name>(here DSHANG_ARGUMENTS parameters);                         \
+  }
+#include "interpose/symbols/nccl.def"
+#undef DSHANG_ROW
+
 }  // namespace
+
+AskedWrapper asked_wrapper(const char* name) {
+#define DSHANG_ROW(row, ...) \
+  if (strcmp(name, #row) == 0) return {Row::row, reinterpret_cast<void*>(&asked_##row)};
+#include "interpose/symbols/nccl.def"
+#undef DSHANG_ROW
+  return {};
+}
 
 #define DSHANG_ROW(name, result, parameters, kind, op) \
   DSHANG_WRAPPER(name, result, parameters) { return wrapped<Row::name>(DSHANG_HERE DSHANG_ARGUMENTS parameters); }

@@ -1,9 +1,7 @@
 """Builds core/rank and core/flight/writer.cpp into one library and runs the programs of this folder under every Python.
 
-TEST_PYTHONS: interpreters (paths, or versions under ~/.pyenv/versions), separated by blanks; default: the CPythons from
-3.8 on that are installed there, and the one that runs pytest.
+TEST_PYTHONS: see interpreters.py.
 """
-import glob
 import json
 import os
 import pathlib
@@ -14,29 +12,9 @@ import pytest
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
-VERSIONS = pathlib.Path.home() / ".pyenv" / "versions"
+sys.path.insert(0, str(HERE))
 
-
-def known_version(python):
-    program = "import sys; print('%s %d %d' % ((sys.implementation.name,) + sys.version_info[:2]))"
-    text = subprocess.run([python, "-c", program], capture_output=True, text=True).stdout.split()
-    return tuple(map(int, text[1:])) if text[:1] == ["cpython"] else (0, 0)
-
-
-def pythons():
-    named = os.environ.get("TEST_PYTHONS", "").split()
-    if not named:
-        named = sorted(glob.glob(str(VERSIONS / "3.*" / "bin" / "python3"))) + [sys.executable]
-    found = {}
-    for name in named:
-        path = name if "/" in name else str(VERSIONS / name / "bin" / "python3")
-        version = known_version(path)
-        if version >= (3, 8):
-            found.setdefault(version, path)
-    return [found[version] for version in sorted(found)]
-
-
-PYTHONS = pythons()
+from interpreters import PYTHONS, known_version  # noqa: E402
 
 
 def pytest_generate_tests(metafunc):

@@ -1,0 +1,31 @@
+"""The CPythons that are tested: TEST_PYTHONS (paths, or versions under ~/.pyenv/versions, separated by blanks); default those
+from 3.8 on that are installed there, and the one that runs pytest."""
+import glob
+import os
+import pathlib
+import subprocess
+import sys
+
+VERSIONS = pathlib.Path.home() / ".pyenv" / "versions"
+
+
+def known_version(python):
+    program = "import sys; print('%s %d %d' % ((sys.implementation.name,) + sys.version_info[:2]))"
+    text = subprocess.run([python, "-c", program], capture_output=True, text=True).stdout.split()
+    return tuple(map(int, text[1:])) if text[:1] == ["cpython"] else (0, 0)
+
+
+def pythons():
+    named = os.environ.get("TEST_PYTHONS", "").split()
+    if not named:
+        named = sorted(glob.glob(str(VERSIONS / "3.*" / "bin" / "python3"))) + [sys.executable]
+    found = {}
+    for name in named:
+        path = name if "/" in name else str(VERSIONS / name / "bin" / "python3")
+        version = known_version(path)
+        if version >= (3, 8):
+            found.setdefault(version, path)
+    return [found[version] for version in sorted(found)]
+
+
+PYTHONS = pythons()
