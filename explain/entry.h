@@ -27,9 +27,9 @@ class Hits;
 struct Entry {
   const char* id;
   Severity severity;
-  const char* summary;  // what happened; the line itself is quoted behind it
+  const char* summary;            // what happened; the line itself is quoted behind it
   std::vector<Pattern> patterns;  // those whose lines say most first: they are quoted
-  const char* versions;  // in which the text was seen
+  const char* versions;           // in which the text was seen
   const char* cause;
   const char* fix;
   const char* reference;

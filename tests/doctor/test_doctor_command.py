@@ -287,20 +287,12 @@ def test_a_key_without_end_is_shortened(config):
     assert all(len(one["summary"]) + len(one["where"]) < 1000 for one in found)
 
 
-def test_a_text_with_many_commas_is_read_once(config):
-    config.write_text("{train_micro_batch_size_per_gpu: 1, bf16: {enabled: true}, _list: " + "x," * 1000000 + "\n}")
-    found, seconds = processor_seconds(config, "--facts", "-", text="{}")
-    assert found == [] and seconds < 2
-
-
 def test_a_huge_latest_is_not_read_whole(tmp_path):
     folder = make_checkpoint(tmp_path / "checkpoint", ["latest=global_step7", "global_step7/mp_rank_00_model_states.pt"])
     os.truncate(folder / "latest", 300 << 20)
-    process = subprocess.Popen([BUILD / "dshang", "doctor", "--checkpoint", folder, "--json"],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, _, usage = os.wait4(process.pid, 0)
-    process.returncode = 0                          # it has been waited for
-    assert usage.ru_maxrss < 250 << 10              # KiB
+    told = subprocess.run([BUILD / "dshang", "doctor", "--checkpoint", folder, "--only", "checkpoint", "--json"], capture_output=True, timeout=60,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (200 << 20, 200 << 20)))
+    assert told.returncode in (0, 1) and json.loads(told.stdout)["schema"] == 1, told.stderr
 
 
 def test_a_healthy_config_is_told_so(config):
