@@ -65,7 +65,7 @@ RankMemory memory_of(const JobView& view, std::size_t r) {
     if (!memory.peak || need_of(step) > need_of(*memory.peak)) memory.peak = &step;
   }
   memory.need = memory.peak ? need_of(*memory.peak) : on_device(records.peak);
-  if (!needs.empty()) {
+  if (needs.size() > 1) {  // one step is no usual one
     auto middle = needs.begin() + static_cast<std::ptrdiff_t>(needs.size() / 2);
     std::nth_element(needs.begin(), middle, needs.end());
     memory.usual = *middle;

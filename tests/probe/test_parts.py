@@ -153,7 +153,7 @@ def test_uncaught_exceptions_are_recorded_and_printed(probe, native, capsys):
     except OSError as error:
         sys.excepthook(OSError, error, error.__traceback__)
     assert native.of("exception")[0][1:3] == ("OSError", "no disk")
-    assert ("exception.uncaught", "OSError") in native.of("note")
+    assert ("note", "exception.uncaught", "OSError") in native.of("note")
     assert "OSError: no disk" in capsys.readouterr().err
 
 

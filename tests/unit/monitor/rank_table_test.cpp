@@ -112,19 +112,27 @@ visit step 2 at=2
 call all_reduce 8 f32 sum at=2.2 queued
 )";
   Made made(kUnequal, 3.3);
-  REQUIRE(monitor::take_one_moment(made.job()) != 0);
-  RankTable table = made.table();
-  CHECK(table.rows[0].step == 2);
-  CHECK(table.rows[1].step == 2);
-  CHECK(table.seconds < 2.5);
-  SECTION("a rank that is silent holds nobody back") {
-    Made silent(kUnequal, 3.3);
-    for (auto& process : silent.job().processes) {
-      if (process->records.rank == 0) process->records.poll_ns = process->records.start_ns + 20'000'000'000;
-    }
-    monitor::take_one_moment(silent.job());
-    CHECK(silent.table().rows[0].step == 3);
-    CHECK(silent.table().rows[1].step == 2);
+  auto polled = [&](std::size_t i, double seconds) {
+    job::RankRecords& records = made.process(i).records;
+    records.poll_ns = records.start_ns + static_cast<std::uint64_t>(seconds * 1e9);
+  };
+  SECTION("that of rank 1 is older") {
+    polled(0, 3.25), polled(1, 2.25);
+    REQUIRE(monitor::take_one_moment(made.job()) != 0);
+    RankTable table = made.table();
+    CHECK(table.rows[0].step == 2);
+    CHECK(table.rows[1].step == 2);
+    CHECK(table.seconds < 2.5);
+  }
+  SECTION("a poller that is inside the driver holds nobody back") {
+    polled(0, 20), polled(1, 2.25);
+    monitor::take_one_moment(made.job());
+    CHECK(made.table().rows[0].step == 3);
+    CHECK(made.table().rows[1].step == 2);
+  }
+  SECTION("without a poller nothing is known of it") {
+    CHECK(monitor::take_one_moment(made.job()) == 0);
+    CHECK(made.table().rows[0].step == 3);
   }
 }
 
