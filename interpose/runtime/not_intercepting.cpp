@@ -61,10 +61,9 @@ void NotIntercepting::look(std::uint64_t now_ns) {
   if (now_ns - since_ns_ < 60 * kSecond) return;
   over_ = true;
   rank::say(
-      "NOT INTERCEPTING: there is an NCCL communicator, but no call of NCCL was seen for 60 s. NCCL is "
-      "linked "
-      "statically and "
-      "hidden, called through ctypes, or loaded with RTLD_DEEPBIND; hangs of this rank will not be found");
+      "NOT INTERCEPTING: there is an NCCL communicator, but no call of NCCL was seen for 60 s. NCCL is linked statically "
+      "and hidden, loaded with RTLD_DEEPBIND, or called through ctypes (then preload libdshang_dlsym.so too, behind "
+      "libdshang.so); hangs of this rank will not be found");
 }
 
 }  // namespace dshang::interpose

@@ -57,6 +57,16 @@ def test_the_tool_for_nvtx_loads_everywhere_too():
     assert SANITIZED or max(versions)[:2] <= NEWEST_LIBC
 
 
+def test_the_library_for_dlsym_loads_everywhere_too():
+    library = BUILD / "libdshang_dlsym.so"
+    assert elf.exported(library) == ["dlsym"]
+    undefined = elf.undefined(library)
+    assert undefined["dlvsym"] == ("w", FIRST_LIBC) and undefined["dshang_symbol_asked"][0] == "w" and "dlsym" not in undefined
+    assert SANITIZED or set(elf.needed(library)) <= {"libc.so.6"}
+    versions = [elf.version_key(version) for _, version in undefined.values() if version]
+    assert SANITIZED or max(versions)[:2] <= NEWEST_LIBC
+
+
 def test_what_moved_between_libraries_is_weak_and_of_the_first_version():
     moved = {name: found for name, found in UNDEFINED.items() if re.match(r"(pthread_|sem_|dl(?!_iterate_phdr)[a-z])", name)}
     assert SANITIZED or {"dlsym", "pthread_create"} <= set(moved)

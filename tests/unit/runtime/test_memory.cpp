@@ -1,4 +1,5 @@
 // The memory ledger: sums, peaks, steps, the allocator's retry, virtual memory.
+#include <string_view>
 #include <thread>
 
 #include "catch.h"
@@ -349,6 +350,41 @@ TEST_CASE("virtual memory is counted through the driver functions that the host 
     next_result = 0;
     host_release(0x77);
   }
+}
+
+namespace {
+
+// Two versions of the driver's lookup: the older has no last parameter.
+int proc_address(const char* name, void** function, int, unsigned long long) {
+  *function = std::string_view(name) == "cuMemCreate" ? reinterpret_cast<void*>(&create) : reinterpret_cast<void*>(&unmap);
+  return 0;
+}
+int proc_address_v2(const char* name, void** function, int version, unsigned long long flags, int* status) {
+  *status = 7;
+  return proc_address(name, function, version, flags);
+}
+
+}  // namespace
+
+TEST_CASE("a lookup that the runtime hands out gives what the runtime itself would") {
+  Bench bench;
+  auto get = [](auto* real) {
+    return reinterpret_cast<decltype(real)>(
+        runtime::replace_driver_entry("cuGetProcAddress", reinterpret_cast<void*>(real)));
+  };
+  auto *first = get(&proc_address), *second = get(&proc_address);
+  auto* newer = get(&proc_address_v2);
+  CHECK(first != &proc_address);
+  CHECK(second == first);
+  CHECK(newer != &proc_address_v2);
+  void *found = nullptr, *other = nullptr;
+  int status = 0;
+  CHECK(first("cuMemCreate", &found, 11000, 0) == 0);
+  CHECK(newer("cuMemAddressReserve", &other, 12000, 0, &status) == 0);
+  CHECK(found != reinterpret_cast<void*>(&create));
+  CHECK(other == reinterpret_cast<void*>(&unmap));
+  CHECK(status == 7);
+  CHECK(get(newer) == newer);
 }
 
 TEST_CASE("the ledger finds what it was given, from many threads, and says when it is full") {
