@@ -119,6 +119,7 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
                    : 0;
   std::vector<Finding> current = std::move(analysis.findings);
   if (was_wrong_before(known_)) forget_interrupted(current);
+  std::vector<std::pair<std::size_t, std::size_t>> followed;  // what is kept, and its cause among the known ones
   for (const Finding& old : known_) {
     auto again =
         std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });
@@ -140,7 +141,12 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
     // A proven disagreement does not go away; a judged one that is no longer found has ended.
     ended.is_news = !ended.resolved && ended.certainty == Certainty::kJudged && !is_frozen(job, ended);
     if (ended.is_news) ended.resolved = now;
+    if (old.consequence_of) followed.emplace_back(current.size(), *old.consequence_of);
     current.push_back(std::move(ended));
+  }
+  for (auto [at, cause] : followed) {
+    for (std::size_t i = 0; i < current.size() && !current[at].consequence_of; ++i)
+      if (i != at && same_trouble(known_[cause], current[i])) current[at].consequence_of = i;
   }
   for (Finding& f : current) {
     bool is_new =

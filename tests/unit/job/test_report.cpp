@@ -105,6 +105,25 @@ TEST_CASE("endings after a first finding are its consequences", "[report]") {
   }
 }
 
+TEST_CASE("what is kept of ranks that ended since still follows from its cause", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(3);
+  Finding cause = finding("nan", Severity::kError, Certainty::kProven), parted = finding("early-return", Severity::kHang);
+  cause.comm.reset();
+  parted.consequence_of = 0;
+  history.update(*job, {{cause, parted}, {}, {}}, &news);
+  job->processes[1]->journal.death = Death{job->journal.now_ns, EndingKnown::kStatus, false, 1};
+  job->journal.now_ns += kSecondNs;
+  Report report = history.update(*job, {{finding("straggler", Severity::kInfo), cause}, {}, {}}, &news);
+  auto at = [&](const char* type) {
+    return std::find_if(report.findings.begin(), report.findings.end(), [&](const Finding& f) { return f.type == type; });
+  };
+  REQUIRE(at("early-return") != report.findings.end());
+  REQUIRE(at("early-return")->consequence_of);
+  CHECK(report.findings[*at("early-return")->consequence_of].type == "nan");
+}
+
 TEST_CASE("an ending that more ranks shared is the same finding told again", "[report]") {
   FindingHistory history;
   bool news = false;
