@@ -23,14 +23,6 @@ FORBID = """
         assert libc.prctl(38, 1, 0, 0, 0) == 0
         assert libc.prctl(22, 2, ctypes.byref(Program(len(code), raw)), 0, 0) == 0
 """
-WORK = """
-    process = Gpu()
-    comm, stream = process.communicator(), process.stream()
-    for _ in range(3): process.all_reduce(comm, stream)
-    process.sync(stream)
-    time.sleep(%s)
-    print("fine")
-"""
 
 
 def test_a_setuid_program_does_not_load_it(open_job):
@@ -107,12 +99,22 @@ def test_io_counters_that_cannot_be_read(open_job):
     libraries.mkdir()
     for name in ("libdshang.so", "libsimcuda.so", "dshang", "libnvidia-ml.so.1"):
         shutil.copy(LIBRARY.parent / name, libraries / name)
-    program = WORK % 1.5
-    program = program.replace("process.sync(stream)", "process.sync(stream)\n    assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0")
-    ranks = [job.start(program, preload=[libraries / "libdshang.so", libraries / "libsimcuda.so"],
-                       through=["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])]
-    out, err = job.end(ranks[0])
-    assert out == "fine\n" and said(err) == []
+    out, err = job.run("""
+    process = Gpu()
+    comm, stream = process.communicator(), process.stream()
+    for _ in range(3): process.all_reduce(comm, stream)
+    process.sync(stream)
+    assert ctypes.CDLL(None).prctl(4, 0, 0, 0, 0) == 0      # PR_SET_DUMPABLE
+    child = os.fork()
+    if child == 0:
+        try: open("/proc/%d/io" % os.getppid()).read()
+        except PermissionError: os._exit(7)
+        os._exit(8)
+    print(os.waitpid(child, 0)[1] >> 8)
+    time.sleep(1.5)
+    """, preload=[libraries / "libdshang.so", libraries / "libsimcuda.so"],
+                       through=["setpriv", "--reuid", NOBODY, "--regid", NOBODY, "--clear-groups"])
+    assert out == "7\n" and said(err) == []
     process, = job.records()
     assert process.ops() == ["all_reduce"] * 3
     assert '"verdict": "healthy"' in (job.dir / "report.json").read_text()
