@@ -103,8 +103,9 @@ Progress progress_of(const JobView& view, const job::RankView& rank, double wind
     auto running =
         std::count_if(oldest, &newest + 1, [](const job::HostSample& sample) { return sample.state == 'R'; });
     p.runnable = 2 * running > &newest - oldest;
+    if (newest.graph_launches > oldest->graph_launches) p.graph_launches = newest.graph_launches - oldest->graph_launches;
     p.sleeping_in = newest.syscall.empty() ? newest.wchan : newest.syscall;
-    if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0) p.known = false;
+    if (p.cpu_seconds < 0 && p.read < 0 && p.written < 0 && !p.graph_launches) p.known = false;
   }
   read_stacks(view, rank, since_ns ? std::min(window, view.ago(since_ns)) : window, p);
   return p;
@@ -119,6 +120,7 @@ std::vector<std::string> evidence_of_progress(const Progress& p) {
     std::string line = "it makes progress: CPU " + seconds_text(std::max(p.cpu_seconds, 0.0)) + in_window;
     if (p.read >= 0)
       line += ", I/O: read " + rate(p.read, p.window) + ", written " + rate(p.written, p.window);
+    if (p.graph_launches) line += ", " + std::to_string(p.graph_launches) + " CUDA graphs replayed";
     lines.push_back(line);
   } else {
     lines.push_back("no progress: CPU 0" + std::string(p.cpu_seconds >= 0.05 ? "+" : "") +

@@ -1,5 +1,5 @@
 // Whether a rank advances on the host: its CPU time, I/O and Python stacks over a window, as contract section
-// 5 judges `host-stall`.  Unreadable is unknown, never "no progress".
+// 5 judges `host-stall`, and the CUDA graphs that it replays.  Unreadable is unknown, never "no progress".
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Progress {
   double cpu_seconds = -1;  // -1 = unreadable
   double other_cpu = -1;    // of other threads of the process: it may wait for them; -1 = unreadable
   std::int64_t read = -1, written = -1;
+  std::uint64_t graph_launches = 0;  // CUDA graphs replayed: calls of NCCL that nothing records
   bool stack_moved = false;
   bool runnable = false;    // it wants a core, and gets none on a machine that has too much to do
   std::string innermost;    // user function of the newest stack: "a15.py:55 next_batch"
@@ -27,7 +28,7 @@ struct Progress {
   bool others_work() const { return other_cpu >= kCpuShare * window; }
   bool advances() const {
     return cpu_seconds >= kCpuShare * window || read + written >= static_cast<std::int64_t>(kIoBytes) ||
-           stack_moved || runnable;
+           stack_moved || runnable || graph_launches > 0;
   }
 };
 

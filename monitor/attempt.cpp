@@ -132,6 +132,7 @@ void Attempt::sample(const ProcessTable& processes) {
     if (!attached->alive() || attached->pid == 0) continue;
     job::ProcessJournal& journal = attached->process->journal;
     journal.samples.push_back(attached->watch.look(attached->process->records.threads, processes));
+    journal.samples.back().graph_launches = attached->process->records.graph_launches;
     if (journal.samples.size() > kSamplesKept) journal.samples.erase(journal.samples.begin());
     note(line_of_sample(journal, journal.samples.back()));
   }

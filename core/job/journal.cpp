@@ -94,6 +94,7 @@ HostSample sample_of(const Json& json) {
   sample.wchan = json.value("wchan", "");
   sample.syscall = json.value("syscall", "");
   sample.rss_bytes = get<std::uint64_t>(json, "rss");
+  sample.graph_launches = json.value("graphs", std::uint64_t{0});
   return sample;
 }
 
@@ -165,6 +166,7 @@ std::string line_of_sample(const ProcessJournal& process, const HostSample& samp
   if (!sample.wchan.empty()) json["wchan"] = sample.wchan;
   if (!sample.syscall.empty()) json["syscall"] = sample.syscall;
   put(json, "rss", sample.rss_bytes);
+  if (sample.graph_launches) json["graphs"] = sample.graph_launches;
   return line_of(json);
 }
 

@@ -45,6 +45,7 @@ struct HostSample {
   std::string wchan;                                       // where the main thread sleeps, "" unknown
   std::string syscall;                                     // name of the system call it is in, "" unknown
   std::optional<std::uint64_t> rss_bytes;                  // resident memory of the process
+  std::uint64_t graph_launches = 0;                        // CUDA graphs replayed so far, from its flight memory
 };
 
 struct ProcessJournal {

@@ -48,7 +48,7 @@ void* named(LibraryId library, const char* name);
 // What the process would have without dshang under this name; null = not loaded.
 void* anywhere(const char* name);
 
-// Whether by_caller() was ever asked for a function of NCCL, or note_nccl() called.
+// Whether by_caller() was ever asked for a function of NCCL, or note_nccl() called, as for a call that needs no lookup.
 bool nccl_seen();
 void note_nccl();
 

@@ -22,7 +22,6 @@ extern "C" [[gnu::visibility("default")]] void* dshang_symbol_asked(const char* 
   const char* plain = *name == 'p' ? name + 1 : name;  // pncclX is ncclX
   AskedWrapper wrapper = asked_wrapper(plain);
   if (!wrapper.function || defines(caller, plain)) return real;
-  resolve::note_nccl();
   return resolve::ask(wrapper.row, real) ? wrapper.function : real;
 }
 

@@ -35,7 +35,10 @@ Arguments arguments_of(const P&... p) {
 
 template <Row R>
 Found real_of(const Entry& here) {
-  if (here.asked) return {here.asked, resolve::asked_library()};
+  if (here.asked) {
+    resolve::note_nccl();
+    return {here.asked, resolve::asked_library()};
+  }
   return resolve::by_caller(R, here.caller);
 }
 

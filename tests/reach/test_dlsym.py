@@ -1,5 +1,6 @@
 """Programs that have NCCL from dlsym() on a handle of their own, as ctypes has it: seen with libdshang_dlsym.so."""
 import subprocess
+import sys
 
 import pytest
 from reach_job import DLSYM, LIBRARY, PROGRAMS, SIMCUDA, said
@@ -107,10 +108,13 @@ def test_another_interposer_that_looks_behind_itself(job):
 
 
 def test_other_programs_do_not_notice(tmp_path):
-    for command in (["/bin/true"], ["git", "--version"], ["python3", "-c", "import ssl, sqlite3, ctypes; print(ssl.OPENSSL_VERSION)"]):
-        results = [subprocess.run(command, env={"PATH": "/usr/bin:/bin", "LD_PRELOAD": preload}, capture_output=True, cwd=tmp_path)
-                   for preload in ("", " ".join(map(str, WITH)))]
-        assert [(r.returncode, r.stdout, r.stderr) for r in results[:1]] == [(r.returncode, r.stdout, r.stderr) for r in results[1:]]
+    python = [sys.executable, "-c", "import ssl, sqlite3, ctypes; print(ssl.OPENSSL_VERSION)"]
+    for command in (["/bin/true"], ["git", "--version"], python):
+        results = []
+        for preload in ("", " ".join(map(str, WITH))):
+            ended = subprocess.run(command, env={"PATH": "/usr/bin:/bin", "LD_PRELOAD": preload}, capture_output=True, cwd=tmp_path)
+            results.append((ended.returncode, ended.stdout, ended.stderr))
+        assert results[0] == results[1]
 
 
 VIRTUAL = """

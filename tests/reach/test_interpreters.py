@@ -7,7 +7,7 @@ import os
 import sys
 
 import pytest
-from reach_job import HERE, Job, said
+from reach_job import HERE, Job
 
 sys.path.insert(0, str(HERE.parent / "pyframes"))
 from interpreters import PYTHONS, known_version  # noqa: E402
@@ -35,8 +35,8 @@ def test_every_kind_of_frame(stressed, python):
     result = json.loads(ended[1][0].splitlines()[-1])
     assert result["problems"] == []
     assert {"generators", "coroutines", "made", "called_back", "short_threads"} <= set(result["done"])
-    lines = said(ended[0][1] + ended[1][1])
-    assert [line for line in lines if "PYTHON_STACKS" in line or "Python" in line] == []
+    # That rank 0 waits for so long may be told.
+    assert "no Python call sites" not in ended[0][1] + ended[1][1]
     process = job.records()[1]
     checked = set()
     for call in process.calls:

@@ -1,4 +1,6 @@
 """Capture and replay, communicators that become ready in the background, several members in one process."""
+import json
+
 from reach_job import said
 
 
@@ -26,6 +28,27 @@ def test_a_graph_is_recorded_at_its_capture_and_its_replays_are_counted(job):
     assert [call.captured for call in process.calls] == [False, True, True, False]
     assert ["done" in call.pairs for call in process.calls] == [True, False, False, True]
     assert process.process["graph_launches"] == "5"
+
+
+def test_ranks_that_replay_graphs_advance(job):
+    """Nothing is recorded of them for longer than the stall threshold, and their hosts hardly do anything."""
+    results = job.run_ranks("""
+        process = Gpu()
+        comm, stream, address = process.meet(), process.stream(), process.malloc(4000)
+        process.all_reduce(comm, stream)
+        check(process.cudaStreamBeginCapture(stream, 0))
+        check(process.ncclAllReduce(address, address, 500, 7, 0, comm, stream))
+        graph, ready = POINTER(), POINTER()
+        check(process.cudaStreamEndCapture(stream, ctypes.byref(graph)))
+        check(process.cudaGraphInstantiate(ctypes.byref(ready), graph, 0))
+        for _ in range(35):
+            check(process.cudaGraphLaunch(ready, stream))
+            time.sleep(0.1)
+        process.sync(stream)
+    """, world=2, DSHANG_STALL_AFTER="1")
+    assert [said(err) for _, err in results] == [[], []]
+    assert [process.process["graph_launches"] for process in job.records()] == ["35", "35"]
+    assert json.loads((job.dir / "report.json").read_text())["findings"] == []
 
 
 def test_non_blocking_communicators(job):
