@@ -1,5 +1,6 @@
 #include "detectors/host_memory_end.h"
 
+#include "core/job/token.h"
 #include "detectors/memory_plan.h"
 #include "detectors/memory_use.h"
 #include "detectors/words.h"
@@ -7,19 +8,28 @@
 namespace dshang::detect {
 namespace {
 
-// The phase in which the rank was last: pushed and not popped.
+bool decides(const std::string& phase) { return job::is_side_phase(phase) || phase == "init"; }
+
+// The phase in which the rank was last, of those that were pushed and not popped: a save or the like, which gathers
+// weights within it, else the innermost.
 std::string last_phase(const JobView& view, const job::RankView& rank) {
   const auto& visits = rank.records().visits;
+  std::string last;
   std::size_t popped = 0;
   for (std::uint64_t n = visits.end(); n-- > visits.first();) {
     const job::Visit& visit = visits.at(n);
     if (visit.torn) continue;
     if (visit.kind == flight::VisitKind::kPhasePop) ++popped;
     if (visit.kind != flight::VisitKind::kPhasePush) continue;
-    if (popped == 0) return view.names().text(visit.phase);
-    --popped;
+    if (popped > 0) {
+      --popped;
+      continue;
+    }
+    const std::string& phase = view.names().text(visit.phase);
+    if (decides(phase)) return phase;
+    if (last.empty()) last = phase;
   }
-  return "";
+  return last;
 }
 
 }  // namespace
