@@ -1,16 +1,24 @@
 #include "detectors/ended.h"
 
 #include <algorithm>
-#include <cstring>
+#include <iterator>
+#include <string>
 
 #include "detectors/words.h"
 
 namespace dshang::detect {
 namespace {
 
+// As Linux numbers them on x86-64 and aarch64; sigabbrev_np() is younger (glibc 2.32) than machines that this
+// runs on.
+constexpr const char* kSignals[] = {nullptr,  "HUP",  "INT",    "QUIT", "ILL",   "TRAP", "ABRT", "BUS",
+                                    "FPE",    "KILL", "USR1",   "SEGV", "USR2",  "PIPE", "ALRM", "TERM",
+                                    "STKFLT", "CHLD", "CONT",   "STOP", "TSTP",  "TTIN", "TTOU", "URG",
+                                    "XCPU",   "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR",  "SYS"};
+
 std::string signal_name(int number) {
-  const char* name = sigabbrev_np(number);
-  return name ? "SIG" + std::string(name) : "signal " + std::to_string(number);
+  bool named = number > 0 && number < static_cast<int>(std::size(kSignals));
+  return named ? "SIG" + std::string(kSignals[number]) : "signal " + std::to_string(number);
 }
 
 // Whether call k may complete although the rank is gone.  A call that it had made may have been finished

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <initializer_list>
+
 #include "core/rank/awake.h"
 #include "core/rank/embedded.h"
 #include "core/rank/natives.h"

@@ -6,13 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define DSHANG_BASE_VERSION "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define DSHANG_BASE_VERSION "GLIBC_2.17"
-#else
-#error "the first symbol version of this architecture's libc is not known"
-#endif
+#include "core/rank/base_version.h"
 
 extern "C" {
 [[gnu::weak]] void* dshang_rank_dlsym(void* handle, const char* name);
@@ -20,10 +14,10 @@ extern "C" {
 [[gnu::weak]] int dshang_rank_pthread_detach(pthread_t);
 [[gnu::weak]] pthread_t dshang_rank_pthread_self();
 }
-__asm__(".symver dshang_rank_dlsym, dlsym@" DSHANG_BASE_VERSION);
-__asm__(".symver dshang_rank_pthread_create, pthread_create@" DSHANG_BASE_VERSION);
-__asm__(".symver dshang_rank_pthread_detach, pthread_detach@" DSHANG_BASE_VERSION);
-__asm__(".symver dshang_rank_pthread_self, pthread_self@" DSHANG_BASE_VERSION);
+DSHANG_STANDS_FOR(dshang_rank_dlsym, dlsym);
+DSHANG_STANDS_FOR(dshang_rank_pthread_create, pthread_create);
+DSHANG_STANDS_FOR(dshang_rank_pthread_detach, pthread_detach);
+DSHANG_STANDS_FOR(dshang_rank_pthread_self, pthread_self);
 
 namespace dshang::rank {
 

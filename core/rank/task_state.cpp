@@ -5,6 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <cstddef>
+
 namespace dshang::rank {
 namespace {
 

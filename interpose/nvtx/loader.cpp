@@ -2,20 +2,14 @@
 
 #include <dlfcn.h>
 
-#if defined(__x86_64__)
-#define DSHANG_FIRST_GLIBC "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define DSHANG_FIRST_GLIBC "GLIBC_2.17"
-#else
-#error "dshang runs on x86-64 and aarch64"
-#endif
+#include "core/rank/base_version.h"
 
 extern "C" {
 [[gnu::weak]] void* dshang_nvtx_dlopen(const char*, int);
 [[gnu::weak]] void* dshang_nvtx_dlsym(void*, const char*);
 }
-__asm__(".symver dshang_nvtx_dlopen, dlopen@" DSHANG_FIRST_GLIBC);
-__asm__(".symver dshang_nvtx_dlsym, dlsym@" DSHANG_FIRST_GLIBC);
+DSHANG_STANDS_FOR(dshang_nvtx_dlopen, dlopen);
+DSHANG_STANDS_FOR(dshang_nvtx_dlsym, dlsym);
 
 namespace dshang::nvtx {
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <cstddef>
+
 namespace dshang::nvtx {
 namespace {
 

@@ -2,21 +2,16 @@
 
 #include <dlfcn.h>
 
+#include "core/rank/base_version.h"
 #include "interpose/runtime/libc_base.h"
-
-#if defined(__x86_64__)
-#define DSHANG_FIRST_GLIBC "GLIBC_2.2.5"
-#else
-#define DSHANG_FIRST_GLIBC "GLIBC_2.17"
-#endif
 
 // Names of our own for weak references to the first version there ever was (runtime/libc_base.h says why).
 extern "C" {
 [[gnu::weak]] void* dshang_base_dlopen(const char*, int);
 [[gnu::weak]] int dshang_base_dlclose(void*);
 }
-__asm__(".symver dshang_base_dlopen, dlopen@" DSHANG_FIRST_GLIBC);
-__asm__(".symver dshang_base_dlclose, dlclose@" DSHANG_FIRST_GLIBC);
+DSHANG_STANDS_FOR(dshang_base_dlopen, dlopen);
+DSHANG_STANDS_FOR(dshang_base_dlclose, dlclose);
 
 namespace dshang::interpose::resolve {
 namespace {

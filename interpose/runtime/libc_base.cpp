@@ -7,16 +7,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#if defined(__x86_64__)
-#define DSHANG_FIRST_GLIBC "GLIBC_2.2.5"
-#elif defined(__aarch64__)
-#define DSHANG_FIRST_GLIBC "GLIBC_2.17"
-#else
-#error "dshang runs on x86-64 and aarch64"
-#endif
-
-// One name of its own for each reference, so that the version holds for this file alone.
-#define DSHANG_BASE(name) __asm__(".symver dshang_base_" #name ", " #name "@" DSHANG_FIRST_GLIBC)
+#include "core/rank/base_version.h"
 
 extern "C" {
 [[gnu::weak]] void* dshang_base_dlsym(void*, const char*);
@@ -27,9 +18,9 @@ extern "C" {
 extern void* __dso_handle __attribute__((visibility("hidden")));
 }
 
-DSHANG_BASE(dlsym);
-DSHANG_BASE(dlopen);
-DSHANG_BASE(dladdr);
+DSHANG_STANDS_FOR(dshang_base_dlsym, dlsym);
+DSHANG_STANDS_FOR(dshang_base_dlopen, dlopen);
+DSHANG_STANDS_FOR(dshang_base_dladdr, dladdr);
 
 namespace dshang::interpose::libc {
 

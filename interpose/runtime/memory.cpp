@@ -1,5 +1,7 @@
 #include "interpose/runtime/memory.h"
 
+#include <initializer_list>
+
 #include "core/rank/allocator_peaks.h"
 #include "core/rank/base_libc.h"
 #include "core/rank/context.h"

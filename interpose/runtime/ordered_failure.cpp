@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include <atomic>
+#include <initializer_list>
 
 #include "interpose/runtime/api.h"
 

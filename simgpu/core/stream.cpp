@@ -86,8 +86,10 @@ void execute(const Operation& operation, int device) {
   if (device_fault(device) != kSuccess) return;
   try {
     operation();
+#ifdef __GLIBCXX__  // with libc++ the end of a thread passes by handlers
   } catch (const abi::__forced_unwind&) {
     throw;  // the program's callback ended this thread
+#endif
   } catch (...) {
     log(0, "an operation failed on device %d (out of host memory?); the device counts as faulted", device);
     fault_device(device, kLaunchFailure);

@@ -126,7 +126,7 @@ def program_of(*flags, folder):
 
 @pytest.mark.parametrize("name, says", [
     ("nothing", []), ("missing", ["include/dshang.h is missing"]), ("foreign", ["lib/dshang/dshang needs libz.so.1"]),
-    ("new glibc", ["lib/dshang/dshang needs glibc 2."]), ("machine", ["lib/dshang/dshang is for another machine"]),
+    ("new glibc", ["lib/dshang/dshang needs glibc 2."]), ("preload", ["lib/dshang/libdshang.so needs libm.so.6"]), ("machine", ["lib/dshang/dshang is for another machine"]),
 ])
 def test_the_check_of_a_wheel_finds_what_is_wrong(tmp_path, name, says):
     machine = {"x86_64": "aarch64", "aarch64": "x86_64"}[HERE] if name == "machine" else HERE
@@ -136,7 +136,9 @@ def test_the_check_of_a_wheel_finds_what_is_wrong(tmp_path, name, says):
         if name == "missing":
             del files["include/dshang.h"]
         else:
-            files["lib/dshang/dshang"] = program_of(*(["-Wl,--no-as-needed", "-lz"] if name == "foreign" else []), folder=tmp_path)
+            place = "lib/dshang/libdshang.so" if name == "preload" else "lib/dshang/dshang"
+            flags = {"foreign": ["-Wl,--no-as-needed", "-lz"], "preload": ["-Wl,--no-as-needed", "-lm"]}.get(name, [])
+            files[place] = program_of(*flags, folder=tmp_path)
 
     told = CHECK.problems(made_wheel(tmp_path, change, tag))
     assert len(told) == len(says) and all(line.startswith(begin) for line, begin in zip(told, says)), told
