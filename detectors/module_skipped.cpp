@@ -1,5 +1,7 @@
 // module-skipped: a rank left out a module that the others ran and went on behind it, or ran one that they
 // did not.
+#include <algorithm>
+
 #include "detectors/known_facts.h"
 #include "detectors/passes.h"
 #include "detectors/words.h"
@@ -118,7 +120,11 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   skipped = skipped || other_line;
   std::string modules = modules_text(view, tokens);
   Explanation e;
-  e.class_certainty = has_modules(tokens) || story.places_known ? Certainty::kProven : Certainty::kJudged;
+  bool in_pass = std::any_of(tokens.begin(), tokens.end(),
+                             [](const Token& token) { return token.part != job::Part::kUnknown; });
+  e.class_certainty = has_modules(tokens) || (story.places_known && in_pass) ? Certainty::kProven : Certainty::kJudged;
+  if (!has_modules(tokens) && !in_pass && !other_line)
+    e.evidence.push_back("judged: gathers were left out; that a module makes them is not recorded");
   if (other_line) e.class_certainty = Certainty::kJudged;
   if (modules.empty()) modules = gathers_weights(view, d) ? "a module that gathers its weights" : "a module";
   std::string entered = skipped ? (story.expected.empty() ? "" : place_text(view, story.expected[0]))

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "detectors/loop.h"
+#include "detectors/own_call.h"
 #include "detectors/side_function.h"
 #include "detectors/words.h"
 
@@ -150,14 +151,18 @@ bool is_plain(const job::Tokens& tokens) {
   });
 }
 
-// Gathers and reductions of weights, as modules make them: with lines only several in a row, before a gather of
-// the suspects from another.
+// Gathers and reductions of weights, as modules make them.  With lines: several in a row from one of them, before
+// a gather of the suspects from another; a line that calls torch.distributed itself is no module's.
 bool may_be_modules(const JobView& view, const Divergence& d) {
   const job::RankView *witness = view.by_rank(d.witness), *told = view.by_rank(d.told_of);
   const job::Tokens& left_out = d.story.left_out;
   if (!witness || !told) return false;
   bool any_place = std::any_of(left_out.begin(), left_out.end(), [](const Token& token) { return token.place; });
-  if (any_place && (left_out.size() < 2 || view.op_name(*told, *d.story.next[0].call) != "all_gather")) return false;
+  bool one_place = std::all_of(left_out.begin(), left_out.end(),
+                               [&](const Token& token) { return token.place == left_out[0].place; });
+  if (any_place && (left_out.size() < 2 || !one_place || is_own_call(view, *left_out[0].call) ||
+                    view.op_name(*told, *d.story.next[0].call) != "all_gather"))
+    return false;
   return std::all_of(left_out.begin(), left_out.end(), [&](const Token& token) {
     std::string op = view.op_name(*witness, *token.call);
     return op == "all_gather" || op == "reduce_scatter";

@@ -1,5 +1,6 @@
 // Any readable records of a job, beside any journal: they are aligned and explained, twice in the same words.  Lines that
 // cannot be read are left out, so that most mutations reach the detectors.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -22,7 +23,7 @@ constexpr const char* kJournal = "%%journal\n";
 
 void erase_line(std::string& text, std::size_t number) {
   std::size_t begin = 0;
-  for (; number > 1 && begin != text.npos; --number) begin = text.find('\n', begin) + 1;
+  for (; number > 1 && begin < text.size(); --number) begin = std::min(text.find('\n', begin), text.size() - 1) + 1;
   text.erase(begin, text.find('\n', begin) - begin);
 }
 

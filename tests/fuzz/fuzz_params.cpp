@@ -1,6 +1,5 @@
 // Any text taken for the value of a parameter of each type: it is accepted and lies in the range, or is refused with one
 // line.
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
