@@ -151,13 +151,14 @@ bool is_plain(const job::Tokens& tokens) {
   });
 }
 
-// Gathers and reductions of weights, as modules make them.  With lines: several in a row from one of them, before
-// a gather of the suspects from another; a line that calls torch.distributed itself is no module's.
+// Gathers and reductions of weights, as modules make them.  With lines: several in a row from one of them,
+// before a gather of the suspects from another; a line that calls torch.distributed itself is no module's.
 bool may_be_modules(const JobView& view, const Divergence& d) {
   const job::RankView *witness = view.by_rank(d.witness), *told = view.by_rank(d.told_of);
   const job::Tokens& left_out = d.story.left_out;
   if (!witness || !told) return false;
-  bool any_place = std::any_of(left_out.begin(), left_out.end(), [](const Token& token) { return token.place; });
+  bool any_place =
+      std::any_of(left_out.begin(), left_out.end(), [](const Token& token) { return token.place; });
   bool one_place = std::all_of(left_out.begin(), left_out.end(),
                                [&](const Token& token) { return token.place == left_out[0].place; });
   if (any_place && (left_out.size() < 2 || !one_place || is_own_call(view, *left_out[0].call) ||
@@ -216,6 +217,15 @@ bool in_backward(const JobView& view, const Divergence& d) {
   const Story& story = d.story;
   return story.from_visits && !story.expected.empty() && story.backward_before < story.forward_before &&
          job::is_backward_phase(view.names().text(story.expected[0].phase));
+}
+
+// The call that begins a round, made once more: the rest of the round may as well be missing.
+std::string or_left_out(const JobView& view, const Divergence& d) {
+  const job::Tokens& tokens = d.story.or_left_out;
+  if (tokens.empty() || !is_plain(tokens)) return "";
+  std::string place = place_text(view, tokens[0]);
+  return ", or left out " + (tokens.size() == 1 ? "one" : std::to_string(tokens.size())) + " that they make" +
+         (place.empty() ? "" : " (" + place + ")");
 }
 
 // One side is in a function named for it, which the other has not entered.
@@ -287,7 +297,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
                                           : "collectives for '" + purpose + "'";
   if (inserted) {
     e.summary = who(d) + " made " + what + (place.empty() ? "" : " (" + place + ")") +
-                " that the other ranks do not make" + step_text(d) + "; " + waiting_at(d);
+                " that the other ranks do not make" + or_left_out(view, d) + step_text(d) + "; " +
+                waiting_at(d);
   } else {
     e.summary = who(d) + " left out " + what + (place.empty() ? "" : " (" + place + ")") +
                 " that the other ranks make" + step_text(d) + "; " + waiting_at(d);

@@ -54,7 +54,8 @@ struct Story {
   bool from_visits = false;   // decided on module visits; else on calls
   bool places_known = false;  // call sites took part
   Tokens left_out, added;
-  Repetition repetition;                                // of what was left out or added
+  Tokens or_left_out;     // kInsertion of the call directly before: leaving out these reads the same
+  Repetition repetition;  // of what was left out or added
   std::size_t forward_before = 0, backward_before = 0;  // of the step, made by both sides before they part
   bool leaves_out_another_backward =
       false;                    // what is left out is a backward pass of modules that had one in this step

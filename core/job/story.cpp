@@ -303,8 +303,8 @@ class Teller {
   // With one more of the call directly before.  Where nothing is recorded behind it, it may as well begin the
   // next pass.
   bool begins_once_more() const {
-    return suspect_[0].call && suspect_[0].part == Part::kUnknown && !suspect_[0].place && !history_.empty() &&
-           suspect_[0].key == history_.back().key;
+    return suspect_[0].call && suspect_[0].part == Part::kUnknown && !suspect_[0].place &&
+           !history_.empty() && suspect_[0].key == history_.back().key;
   }
 
   bool insertion(Story& story) const {
@@ -316,7 +316,15 @@ class Teller {
     story.added = slice(suspect_, insertion_.length);
     story.repetition = more_;
     story.resumed = true;
+    if (once_more() && can_delete_ && deletion_.to_the_end == insertion_.to_the_end)
+      story.or_left_out = cut();
     return true;
+  }
+
+  // Nothing but the call directly before.
+  bool once_more() const {
+    return insertion_.length == 1 && suspect_[0].call && !history_.empty() &&
+           suspect_[0].key == history_.back().key;
   }
 
   // They make the step that they would have left out; or they save or evaluate, and nothing says that the
