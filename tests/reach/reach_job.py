@@ -97,11 +97,13 @@ class Job:
             if process.poll() is None:
                 process.kill()
             process.communicate()
-        for pid in self.left():
-            try:
-                os.kill(pid, 9)
-            except ProcessLookupError:
-                pass
+        while pids := self.left():    # a monitor may still be starting, and dies later than it is told to
+            for pid in pids:
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.01)
 
 
 def threads_of(pid):
