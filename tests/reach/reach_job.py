@@ -73,11 +73,11 @@ class Job:
         return [self.end(rank) for rank in ranks]
 
     def left(self):
-        """Pids of processes that were started with this job's DSHANG_DIR: its monitor after its ranks have ended."""
-        wanted, found = b"DSHANG_DIR=" + os.fsencode(self.dir), []
+        """Pids of processes whose DSHANG_DIR lies in this job's folder: the monitors, after the ranks have ended."""
+        wanted, found = b"\0DSHANG_DIR=" + os.fsencode(self.folder) + b"/", []
         for entry in os.listdir("/proc"):
             try:
-                if entry.isdigit() and wanted in open("/proc/%s/environ" % entry, "rb").read().split(b"\0"):
+                if entry.isdigit() and wanted in b"\0" + open("/proc/%s/environ" % entry, "rb").read():
                     found.append(int(entry))
             except OSError:
                 pass
