@@ -5,6 +5,9 @@
 
 namespace dshang::job {
 
+constexpr std::size_t kFewestAlike =
+    4;  // tokens in a row, below which that two stretches are alike is chance
+
 // The first n of them, or all.
 Tokens slice(const Tokens& tokens, std::size_t n);
 

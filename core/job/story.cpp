@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 
 #include "core/job/any_order.h"
 #include "core/job/edit.h"
 #include "core/job/repetition.h"
+#include "core/job/stretch.h"
 
 namespace dshang::job {
 namespace {
 
 constexpr std::size_t kLookAhead = 2048;
-
-constexpr std::size_t kFewestAlike = 4;  // tokens that stood before the same one earlier
 
 bool is_later(const Token& a, const Token& b) {
   return a.call && b.call && steps_differ(a, b) && a.call->step > b.call->step;
@@ -23,38 +21,6 @@ bool is_later(const Tokens& a, const Tokens& b) { return !a.empty() && !b.empty(
 
 bool is_loop(const Repetition& repetition) {
   return repetition && std::min(repetition.told, repetition.others) > 1;
-}
-
-bool is_boundary(const Token& token) {
-  return token.kind != Token::Kind::kModule && token.kind != Token::Kind::kCall;
-}
-
-bool is_in_pass(const Token& token) { return token.part == Part::kForward || token.part == Part::kBackward; }
-
-// Length of the shortest stretch, from the start and within one phase or pass, in which both hold the same
-// tokens in another order; 0 = none.
-std::size_t permuted(const Tokens& a, const Tokens& b) {
-  std::map<std::uint64_t, int> balance;
-  std::size_t unequal = 0;
-  bool forward = false, backward = false;
-  auto add = [&](std::uint64_t key, int by) {
-    int& count = balance[key];
-    unequal -= count != 0;
-    count += by;
-    unequal += count != 0;
-  };
-  for (std::size_t n = 0; n < std::min({a.size(), b.size(), std::size_t{64}}); ++n) {
-    if (is_boundary(a[n]) || is_boundary(b[n])) return 0;
-    for (Part part : {a[n].part, b[n].part}) {
-      forward = forward || part == Part::kForward;
-      backward = backward || part == Part::kBackward;
-    }
-    if (forward && backward) return 0;
-    add(a[n].key, 1);
-    add(b[n].key, -1);
-    if (unequal == 0) return n + 1;
-  }
-  return 0;
 }
 
 // Of a backward pass, which has no line of the user's, and from a line of the user's.
@@ -67,65 +33,6 @@ bool same_purpose_other_arguments(const Token& a, const Token& b) {
   return a.kind == Token::Kind::kCall && b.kind == Token::Kind::kCall && a.call->op == b.call->op &&
          !parts_differ(a, b) && !steps_differ(a, b) && a.phase == b.phase && a.module == b.module &&
          (a.line == b.line || !a.line || !b.line);
-}
-
-// Calls outside passes and modules.
-bool is_plain(const Tokens& tokens) {
-  return std::all_of(tokens.begin(), tokens.end(),
-                     [](const Token& token) { return token.call && !token.module && !is_in_pass(token); });
-}
-
-bool begins_step(const Token& token) { return token.kind == Token::Kind::kStep; }
-
-// Up to where the next step begins, or the loop ends.
-Tokens rest_of_step(const Tokens& tokens) {
-  std::size_t n = 0;
-  while (n < tokens.size() && !begins_step(tokens[n]) && !is_end(tokens[n]) &&
-         !(tokens[n].call && steps_differ(tokens[n], tokens[0])))
-    ++n;
-  return slice(tokens, n);
-}
-
-// Length of the round that the tokens repeat from their start on; 0 = they do not repeat.
-std::size_t period_of(const Tokens& tokens) {
-  for (std::size_t p = 1; p <= tokens.size() / 2; ++p) {
-    if (agreement(tokens, 0, tokens, p) >= std::min(tokens.size() - p, kLookAhead / 4)) return p;
-  }
-  return 0;
-}
-
-// From lines of the user's that belong to no pass: a backward pass has none.
-bool reduces_from_lines(const Tokens& tokens) {
-  return std::any_of(tokens.begin(), tokens.end(), [](const Token& token) {
-    return token.reduces && token.place && token.part == Part::kUnknown;
-  });
-}
-
-// Nothing but reductions, and most of what was reduced since they were made last: gradients, by their size.
-bool is_bulk_of_reductions(const Tokens& cut, const Tokens& history) {
-  constexpr std::uint64_t kFewestGradients = 1024;  // elements: less is no model's
-  std::uint64_t mine = 0;
-  for (const Token& token : cut) {
-    bool of_gradients = token.part == Part::kUnknown || token.part == Part::kBackward;
-    if (!token.call || !token.reduces || !of_gradients) return false;
-    mine += token.call->count;
-  }
-  auto reduced_since =
-      [&](std::uint64_t key) {  // a call with that key, behind which the last one does not count
-        std::uint64_t all = 0;
-        for (std::size_t i = history.size(); i-- > 0;) {
-          all += history[i].reduces ? history[i].call->count : 0;
-          if (history[i].key == key && i + 1 < history.size()) break;
-        }
-        return all;
-      };
-  if (history.empty() || mine < kFewestGradients) return false;
-  return 2 * mine > std::max(reduced_since(cut[0].key), reduced_since(history.back().key));
-}
-
-std::ptrdiff_t reductions(const Tokens& tokens, std::size_t count) {
-  auto end = tokens.begin() + static_cast<std::ptrdiff_t>(std::min(count, tokens.size()));
-  return std::count_if(tokens.begin(), end, [](const Token& token) { return token.reduces; });
 }
 
 // Tries one kind of story after the other; what stands earlier is likelier where several are possible.
@@ -390,46 +297,6 @@ class Teller {
   Repetition fewer_, more_, left_;  // of the deletion, of the insertion, of neither
   bool can_delete_ = false, can_insert_ = false;
 };
-
-}  // namespace
-
-namespace {
-
-// A phase that was begun before, never at this line.
-bool begins_at_new_line(const Token& token, const Tokens& history) {
-  if (token.kind != Token::Kind::kPhase || !token.place) return false;
-  bool begun = false;
-  for (const Token& before : history) {
-    if (before.key != token.key || !before.place) continue;
-    if (before.place == token.place) return false;
-    begun = true;
-  }
-  return begun;
-}
-
-}  // namespace
-
-bool follows_history(const Tokens& tokens, const Tokens& history) {
-  if (tokens.empty()) return false;
-  Context context = find_context(history);
-  if (context.length == 0 || history[context.end].key != tokens[0].key) return false;
-  if (begins_at_new_line(tokens[0], history)) return false;
-  // What repeats within a round (a run of equal calls) says nothing of how long it goes on: an earlier round
-  // must.
-  std::size_t period = history.size() - context.end;
-  if (period > 1 && context.length >= period) return true;
-  // So do a few tokens that once stood behind each other by chance, where the order changes from step to
-  // step.
-  if (context.length < kFewestAlike && context.length < context.end) return false;
-  const Token& then = history[context.end];
-  if (then.call && tokens[0].call && then.call->step != kNoStep && then.call->step != tokens[0].call->step)
-    return true;
-  auto begin = history.end() - static_cast<std::ptrdiff_t>(context.length);
-  return std::any_of(begin, history.end(),
-                     [](const Token& token) { return token.kind == Token::Kind::kStep; });
-}
-
-namespace {
 
 // Steps and phases alone.
 Tokens boundaries(const Tokens& tokens) {
