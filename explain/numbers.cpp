@@ -96,7 +96,7 @@ void Numbers::take_grad_norm(const Line& line, std::size_t at) {
     auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
     std::nth_element(sorted.begin(), middle, sorted.end());
     if (norm > kSpike * *middle) {
-      spike.emplace();
+      spike = Spike{};
       static_cast<Event&>(*spike) = event(line, of.norms - 1);
       spike->value = *value;
       spike->median = *middle;
@@ -135,7 +135,7 @@ void Numbers::note_overflow(const Line& line, Of& of, double attempted, bool fal
   bool small = attempted > 0 && attempted <= kSmallScale;
   if (of.falls < kShrinks && !small) return;
   if (!shrinking) {
-    shrinking.emplace();
+    shrinking = Shrinking{};
     static_cast<Event&>(*shrinking) = event(line, of.overflows - 1);
   }
   if (shrinking->who != line.who) return;

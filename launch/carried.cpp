@@ -21,10 +21,17 @@ std::vector<std::string> split(const std::string& list, char separator) {
 
 }  // namespace
 
-std::string in_front(const std::string& library, const std::string& preloaded) {
-  std::string text = library, one;
+std::string preload_of(const Place& place) {
+  return place.dlsym.empty() ? place.library : place.library + ":" + place.dlsym;
+}
+
+std::string in_front(const std::string& ours, const std::string& preloaded) {
+  std::string text = ours, one;
+  const std::vector<std::string> first = split(ours, ':');
   auto take = [&] {
-    if (!one.empty() && base_name(one) != base_name(library)) text += ":" + one;
+    bool again = std::any_of(first.begin(), first.end(),
+                             [&](const std::string& path) { return base_name(path) == base_name(one); });
+    if (!one.empty() && !again) text += ":" + one;
     one.clear();
   };
   for (char c : preloaded) {  // ld.so(8): blanks or colons
@@ -62,7 +69,7 @@ std::string with_carried(const std::string& list, char separator, const Place& p
   std::vector<std::string> parts = split(list, separator);
   const std::string preload = std::string(kPreload) + "=";
   for (std::string& part : parts) {
-    if (part.starts_with(preload)) part = preload + in_front(place.library, part.substr(preload.size()));
+    if (part.starts_with(preload)) part = preload + in_front(preload_of(place), part.substr(preload.size()));
   }
   for (const std::string& name : carried_names(place, plan)) {
     bool there = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {

@@ -11,10 +11,14 @@ namespace dshang::launch {
 
 inline constexpr const char* kPreload = "LD_PRELOAD";
 
-// LD_PRELOAD with the library in front of what is there.  In front, because a wrapper must see the calls
-// before another tool changes them; another libdshang.so is left out, since two would record each call twice.
-// Separated by colons: what adds quotes to values with blanks (DeepSpeed) makes them part of the path.
-std::string in_front(const std::string& library, const std::string& preloaded);
+// What is preloaded: the library, and behind it the one for dlsym(), where that is asked for.
+std::string preload_of(const Place& place);
+
+// LD_PRELOAD with `ours` (as preload_of gives it) in front of what is there.  In front, because a wrapper
+// must see the calls before another tool changes them; others of the same names are left out, since two would
+// record each call twice.  Separated by colons: what adds quotes to values with blanks (DeepSpeed) makes them
+// part of the path.
+std::string in_front(const std::string& ours, const std::string& preloaded);
 
 // Names of what is carried, LD_PRELOAD first; values are those of `plan.environment`, else of the place.
 std::vector<std::string> carried_names(const Place& place, const Plan& plan);

@@ -43,7 +43,7 @@ void set_family(const Place& place, const std::string& family, const std::string
     auto set = set_in(place.environment, inside + name, other_inside + name);
     if (name == kPreload) {
       const std::string outside = clean ? "" : carried_value(place, *plan, kPreload);
-      plan->environment[inside + name] = in_front(place.library, set.value_or(outside));
+      plan->environment[inside + name] = in_front(preload_of(place), set.value_or(outside));
     } else if (!set) {
       plan->environment[inside + name] = carried_value(place, *plan, name);
     }
@@ -71,14 +71,14 @@ bool plan_enroot(const Place& place, const Found& found, Plan* plan, std::string
   const std::string beginning = std::string(kPreload) + "=";
   Words added;
   for (const std::string& name : carried_names(place, *plan))
-    added.insert(added.end(), {"--env", name == kPreload ? beginning + place.library : name});
+    added.insert(added.end(), {"--env", name == kPreload ? beginning + preload_of(place) : name});
   const std::string folder = folder_of(place.library);
   added.insert(added.end(), {"--mount", folder + ":" + folder});
   std::size_t end = end_of_options(words, found.options + 1, {"-r", "--root", "-w", "--rw"});
   for (std::size_t at = found.options + 1; at + 1 < end; ++at) {
     std::string& value = words[at + 1];
     if ((words[at] == "--env" || words[at] == "-e") && value.starts_with(beginning))
-      value = beginning + in_front(place.library, value.substr(beginning.size()));
+      value = beginning + in_front(preload_of(place), value.substr(beginning.size()));
   }
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(found.options) + 1, added.begin(), added.end());
   plan->way += " and enroot's --env";

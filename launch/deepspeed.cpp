@@ -73,9 +73,9 @@ bool is_carried(const std::vector<std::string>& names, const EnvLine& line) {
 
 // For the node's shell, where LD_PRELOAD may be set by its start files: it stays, behind the library.
 std::string preload_for_pdsh(const Place& place, const std::vector<EnvLine>& user) {
-  std::string preload = for_pdsh(place.library) + "${LD_PRELOAD:+:$LD_PRELOAD}";
+  std::string preload = for_pdsh(preload_of(place)) + "${LD_PRELOAD:+:$LD_PRELOAD}";
   for (const EnvLine& line : user) {
-    if (line.name == kPreload) preload = in_front(for_pdsh(place.library), without_quotes(line.value));
+    if (line.name == kPreload) preload = in_front(for_pdsh(preload_of(place)), without_quotes(line.value));
   }
   return preload;
 }
@@ -106,7 +106,7 @@ void take_over(const Place& place, const std::vector<EnvLine>& user, Plan* plan)
   for (const EnvLine& line : user) {
     if (line.name == kPreload) {
       const std::string behind = without_quotes(line.value) + ":" + carried_value(place, {}, kPreload);
-      plan->environment[kPreload] = in_front(place.library, behind);
+      plan->environment[kPreload] = in_front(preload_of(place), behind);
     }
     if (!is_carried(names, line)) lines.push_back(line);
   }

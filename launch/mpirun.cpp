@@ -29,9 +29,9 @@ void keep_preload(const Place& place, std::size_t from, Plan* plan) {
   for (std::size_t at = from; at + 1 < words.size(); ++at) {
     std::string& value = words[at + 1];
     if (words[at] == "-x" && value.starts_with(beginning))
-      value = beginning + in_front(place.library, value.substr(beginning.size()));
+      value = beginning + in_front(preload_of(place), value.substr(beginning.size()));
     bool two = (words[at] == "-genv" || words[at] == "-env") && value == kPreload && at + 2 < words.size();
-    if (two) words[at + 2] = in_front(place.library, words[at + 2]);
+    if (two) words[at + 2] = in_front(preload_of(place), words[at + 2]);
   }
 }
 

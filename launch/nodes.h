@@ -24,7 +24,7 @@ std::vector<std::string> ssh_words(const std::string& host, const std::string& c
                                    const std::string& appended, const std::string& user);
 
 // What is wrong on which node, one line each: not reachable, the library is not there, is another one, cannot
-// be loaded. All nodes at once, up to 20 s.
+// be loaded. All nodes at once, up to 20 s a library.
 std::vector<std::string> check_library(const Nodes& nodes, const std::string& library);
 
 }  // namespace dshang::launch

@@ -49,7 +49,7 @@ std::optional<Plan> make_plan(const Place& place, Words command, std::string* er
   Plan plan;
   plan.command = std::move(command);
   plan.way = "the environment";
-  plan.environment[kPreload] = in_front(place.library, carried_value(place, plan, kPreload));
+  plan.environment[kPreload] = in_front(preload_of(place), carried_value(place, plan, kPreload));
   Found found = first_launcher(plan.command);
   if (found.launcher == Launcher::kNone) {
     plan.remarks.push_back(

@@ -27,6 +27,7 @@ struct Place {
       new_folder;  // for the job's files where DSHANG_DIR is not set and several nodes must agree on one
   // What `<program> --version` prints; asked for mpirun and its like alone.
   std::function<std::string(const std::string& program)> version_of;
+  std::string dlsym = "";  // libdshang_dlsym.so, absolute, where it is to be preloaded too
 };
 
 struct Plan {

@@ -24,6 +24,27 @@ need_packages() {
   as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
+# apt_mirror: the one in apt's configuration.
+apt_mirror() {
+  local mirror
+  mirror=$(apt-cache policy libc6 | grep -o '[a-z]*://[^ ]*' | head -n 1)
+  [ -n "$mirror" ] || fail "apt's configuration names no mirror"
+  echo "$mirror"
+}
+
+# apt_beside FOLDER [OPTION...] < LINES: makes apt_options, with which apt knows the lines (of a sources.list) and nothing of what
+# is installed, and keeps its files in FOLDER.
+apt_beside() {
+  local folder=$1
+  shift
+  mkdir -p "$folder/lists/partial" "$folder/cache" "$folder/fetched"
+  : > "$folder/status"
+  cat > "$folder/sources.list"
+  apt_options="$* -o Dir::Etc::SourceList=$folder/sources.list -o Dir::Etc::SourceParts=/dev/null -o Dir::State::Lists=$folder/lists
+    -o Dir::State::Status=$folder/status -o Dir::Cache=$folder/cache"
+  apt-get $apt_options update -q
+}
+
 # unpack_package NAME FOLDER: its files, without installing it, for a program whose package starts a service.
 unpack_package() {
   local name=$1 folder=$2 place

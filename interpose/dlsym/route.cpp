@@ -3,19 +3,15 @@
 #include <dlfcn.h>
 #include <string.h>
 
-#if defined(__x86_64__)
-#define DSHANG_FIRST_GLIBC "GLIBC_2.2.5"
-#else
-#define DSHANG_FIRST_GLIBC "GLIBC_2.17"
-#endif
+#include "core/rank/base_version.h"
 
 extern "C" {
-// A name of its own for a weak reference to the first version there ever was (runtime/libc_base.h says why).
+// Weak, and of the first version there ever was (core/rank/base_version.h).
 [[gnu::weak]] void* dshang_dlsym_dlvsym(void*, const char*, const char*);
 // libdshang.so's; null where it is not preloaded.
 [[gnu::weak]] void* dshang_symbol_asked(const char* name, void* real, const void* caller);
 }
-__asm__(".symver dshang_dlsym_dlvsym, dlvsym@" DSHANG_FIRST_GLIBC);
+DSHANG_STANDS_FOR(dshang_dlsym_dlvsym, dlvsym);
 
 namespace {
 

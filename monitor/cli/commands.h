@@ -29,6 +29,8 @@ int bad_input(const std::string& text);
 std::string program_directory();
 // libdshang.so as it belongs to this program: beside it, or in ../lib; "" where it is not.
 std::string library_path();
+// libdshang_dlsym.so, beside it.
+std::string dlsym_path();
 
 // The same of -- in the issue's.
 void add_issue(CLI::App& app, Run* chosen, int argc, char** argv);

@@ -25,7 +25,7 @@ constexpr int kNotFound = 127;
 struct Options {
   std::vector<std::string> command;
   std::string hostfile;
-  bool check = false, show = false;
+  bool check = false, show = false, dlsym = false;
 };
 
 void say(const std::string& text) { std::fprintf(stderr, "dshang: run: %s\n", text.c_str()); }
@@ -76,7 +76,7 @@ int show(const launch::Plan& plan) {
 }
 
 // 0: the library is the same everywhere.
-int check(const launch::Nodes& nodes, const std::string& library) {
+int check_one(const launch::Nodes& nodes, const std::string& library) {
   std::vector<std::string> wrong = launch::check_library(nodes, library);
   for (const std::string& line : wrong) say(line);
   if (!wrong.empty()) return 2;
@@ -84,6 +84,11 @@ int check(const launch::Nodes& nodes, const std::string& library) {
   say(library + " is the same on " + std::to_string(count) + (count == 1 ? " node" : " nodes") + " of " +
       nodes.hostfile);
   return 0;
+}
+
+int check(const launch::Nodes& nodes, const launch::Place& place) {
+  int status = check_one(nodes, place.library);
+  return status != 0 || place.dlsym.empty() ? status : check_one(nodes, place.dlsym);
 }
 
 int start(const launch::Plan& plan) {
@@ -101,11 +106,19 @@ int start(const launch::Plan& plan) {
 int run(const Options& options) {
   const std::string library = library_path();
   if (library.empty()) return refuse("libdshang.so is not where this program expects it");
+  const std::string dlsym = options.dlsym ? dlsym_path() : "";
+  if (options.dlsym && dlsym.empty())
+    return refuse("libdshang_dlsym.so is not where this program expects it");
   const std::string folder = std::filesystem::current_path().string();
-  launch::Place place{
-      doctor::own_environment(), library, home(), folder, new_folder(folder), [](const std::string& program) {
-        return doctor::output_of({program, "--version"}, 10);
-      }};
+  launch::Place place{doctor::own_environment(),
+                      library,
+                      home(),
+                      folder,
+                      new_folder(folder),
+                      [](const std::string& program) {
+                        return doctor::output_of({program, "--version"}, 10);
+                      },
+                      dlsym};
   std::string error;
   std::optional<launch::Plan> plan = launch::make_plan(place, options.command, &error);
   if (!plan) return refuse(error);
@@ -116,7 +129,7 @@ int run(const Options& options) {
   }
   if (options.check && !plan->nodes)
     return refuse("--check: the command names no hostfile; --hostfile FILE says which nodes are meant");
-  if (options.check && check(*plan->nodes, library) != 0) return 2;
+  if (options.check && check(*plan->nodes, place) != 0) return 2;
   return options.show ? show(*plan) : start(*plan);
 }
 
@@ -129,6 +142,8 @@ void add_run(CLI::App& app, Run* chosen) {
   verb->add_flag("--check", options->check,
                  "first ask every node of the hostfile, over ssh, whether the library is there");
   verb->add_option("--hostfile", options->hostfile, "nodes for --check, where the command names none");
+  verb->add_flag("--dlsym", options->dlsym,
+                 "preload libdshang_dlsym.so too: for programs that call NCCL through ctypes");
   verb->add_flag("--show", options->show, "print what would be set and started, and start nothing");
   verb->add_option("command", options->command, "the launch command, after --")->required();
   verb->positionals_at_end();

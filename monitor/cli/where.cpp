@@ -42,6 +42,9 @@ std::string program_directory() {
 
 namespace {
 
+constexpr const char* kLibrary = "libdshang.so";
+constexpr const char* kDlsym = "libdshang_dlsym.so";
+
 std::string first_that_has(std::initializer_list<const char*> places, const char* file) {
   for (const char* place : places) {
     fs::path directory = fs::path(program_directory()) / place;
@@ -61,24 +64,33 @@ int print_path(const std::string& path, const char* what) {
 
 }  // namespace
 
-// A build directory and an installation have it beside the program; a package may have it elsewhere.
-std::string library_path() {
-  std::string directory = first_that_has({".", "../lib/dshang", "../lib", "../lib64"}, "libdshang.so");
-  return directory.empty() ? "" : directory + "/libdshang.so";
+// A build directory and an installation have them beside the program; a package may have them elsewhere.
+static std::string path_of(const std::string& library) {
+  std::string directory = first_that_has({".", "../lib/dshang", "../lib", "../lib64"}, library.c_str());
+  return directory.empty() ? "" : directory + "/" + library;
 }
+
+std::string library_path() { return path_of(kLibrary); }
+std::string dlsym_path() { return path_of(kDlsym); }
 
 void add_path(CLI::App& app, Run* chosen) {
   auto what = std::make_shared<std::string>();
-  CLI::App* path = app.add_subcommand("path", "where the library (lib) and the header (include) are");
-  path->add_option("WHAT", *what, "lib: libdshang.so, for LD_PRELOAD; include: the directory of dshang.h");
+  CLI::App* path =
+      app.add_subcommand("path", "where the libraries (lib, dlsym) and the header (include) are");
+  path->add_option(
+      "WHAT", *what,
+      "lib: libdshang.so, for LD_PRELOAD; dlsym: libdshang_dlsym.so, to stand behind it where NCCL is called "
+      "through ctypes; include: the directory of dshang.h");
   path->callback([chosen, what] {
     *chosen = [what] {
-      if (*what == "lib") return print_path(library_path(), "libdshang.so");
+      if (*what == "lib") return print_path(library_path(), kLibrary);
+      if (*what == "dlsym") return print_path(dlsym_path(), kDlsym);
       if (*what == "include") {
         return print_path(first_that_has({"include", "../../include", "../include"}, "dshang.h"), "dshang.h");
       }
       std::string problem = what->empty() ? "say what" : *what + " is not known";
-      return bad_input("path: " + problem + "; lib is libdshang.so, include the directory of dshang.h");
+      return bad_input("path: " + problem +
+                       "; lib is libdshang.so, dlsym libdshang_dlsym.so, include the directory of dshang.h");
     };
   });
 }

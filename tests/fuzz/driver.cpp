@@ -1,5 +1,6 @@
 // Tries mutations of the seeds, the same ones every time: kRounds of them, or as many as fit in FUZZ_SECONDS.
-// With a folder as argument: writes the seeds there and does nothing else.
+// With a folder as argument, and the path of a file: writes the seeds into the one and the words as
+// libFuzzer's dictionary into the other, and does nothing else.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -100,11 +101,25 @@ int write_to(const std::string& folder, const std::vector<std::string>& inputs) 
   return 0;
 }
 
+int write_words(const char* path, const std::vector<std::string>& words) {
+  std::ofstream file(path);
+  for (const std::string& word : words) {
+    file << '"';
+    for (unsigned char byte : word) {
+      char text[5];
+      std::snprintf(text, sizeof text, "\\x%02x", byte);
+      file << text;
+    }
+    file << "\"\n";
+  }
+  return file.flush() ? 0 : 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   std::vector<std::string> inputs = fuzz_seeds();
-  if (argc > 1) return write_to(argv[1], inputs);
+  if (argc > 1) return write_to(argv[1], inputs) || (argc > 2 && write_words(argv[2], fuzz_words()));
   for (const std::string& seed : inputs) {
     run(seed);
     for (std::size_t cut = 0; cut < seed.size(); cut += 1 + seed.size() / 50) run(seed.substr(0, cut));

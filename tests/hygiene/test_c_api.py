@@ -100,14 +100,34 @@ def test_a_finding_names_them(annotated, tmp_path):
         assert sides == {0: ("all_gather", 3, "forward", "layers.2"), 1: ("reduce_scatter", 3, "backward", None)}, finding
 
 
-def test_an_installation_finds_its_parts(tmp_path):
-    subprocess.run(["cmake", "--install", BUILD, "--prefix", tmp_path / "usr"], check=True, stdout=subprocess.DEVNULL)
-    program = tmp_path / "usr" / "bin" / "dshang"
-    assert told(program, "path", "include") == str(tmp_path / "usr" / "include")
-    assert (tmp_path / "usr" / "include" / "dshang.h").read_text() == (ROOT / "include" / "dshang.h").read_text()
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    prefix = tmp_path_factory.mktemp("installed") / "usr"
+    subprocess.run(["cmake", "--install", BUILD, "--prefix", prefix], check=True, stdout=subprocess.DEVNULL)
+    return prefix
+
+
+def test_an_installation_finds_its_parts(installed):
+    program = installed / "bin" / "dshang"
+    assert told(program, "path", "include") == str(installed / "include")
+    assert (installed / "include" / "dshang.h").read_text() == (ROOT / "include" / "dshang.h").read_text()
     library = pathlib.Path(told(program, "path", "lib"))
-    assert library.is_relative_to(tmp_path) and (library.parent / "dshang").is_file()
+    assert library.is_relative_to(installed) and (library.parent / "dshang").is_file()
     env = dict(os.environ, LD_PRELOAD=str(library))
     assert subprocess.run(["true"], env=env, capture_output=True).stderr == b""
     ended = subprocess.run([program, "dry-run", "-n", "2", "--", "true"], capture_output=True, text=True, timeout=60)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_an_installation_is_found_by_cmake(installed, tmp_path):
+    """find_package() of a project: the program runs with the library that it names, and without."""
+    project, made = pathlib.Path(__file__).parent / "programs" / "installed", tmp_path / "made"
+    subprocess.run(["cmake", "-S", project, "-B", made, "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={installed}", f"-DHEADERS={HEADERS}",
+                    f"-DPROGRAM={ROOT / 'examples' / 'annotated.c'}", f"-DLIBRARY={BUILD / 'libsimcuda.so'}"], check=True)
+    subprocess.run(["cmake", "--build", made], check=True)
+    preload = (made / "preload").read_text()
+    assert pathlib.Path(preload) == installed / "lib" / "dshang" / "libdshang.so"
+    for libraries, how in ((preload, "libsimcuda.so"), "with"), (("libsimcuda.so",), "without"):
+        (tmp_path / how).mkdir()
+        with Ranks(made / "annotated", tmp_path / how, preload=libraries) as ranks:
+            assert ranks.end() == [(0, f"rank {rank}: 5 steps, {how} dshang\n") for rank in range(2)]

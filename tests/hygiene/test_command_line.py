@@ -24,7 +24,7 @@ def test_output_that_cannot_be_written_is_no_success():
     (["dryrun", "-n", "2", "--", "true"], "dryrun is no command; did you mean dry-run?"),
     (["reprot", "x"], "did you mean report?"),
     (["frobnicate"], "frobnicate is no command; there are report, top, path, run, dry-run, monitor, doctor, explain, issue"),
-    (["path"], "path: say what; lib is libdshang.so, include the directory of dshang.h"),
+    (["path"], "path: say what; lib is libdshang.so, dlsym libdshang_dlsym.so, include the directory of dshang.h"),
     (["path", "library"], "path: library is not known; lib is libdshang.so"),
     (["dry-run", "-n", "x", "--", "true"], "x is no number of ranks (dshang dry-run --help)"),
     (["dry-run", "-n", "99999999999", "--", "true"], "99999999999 is no number of ranks"),

@@ -64,6 +64,8 @@ def test_the_command_finds_its_files_from_anywhere(prefix, tmp_path):
         lib = subprocess.run([command, "path", "lib"], cwd="/", capture_output=True, text=True, check=True).stdout.strip()
         include = subprocess.run([command, "path", "include"], cwd="/", capture_output=True, text=True, check=True).stdout.strip()
         assert pathlib.Path(lib) == prefix / "lib" / "dshang" / "libdshang.so" and pathlib.Path(include) == prefix / "include"
+        behind = subprocess.run([command, "path", "dlsym"], cwd="/", capture_output=True, text=True, check=True).stdout.strip()
+        assert pathlib.Path(behind) == prefix / "lib" / "dshang" / "libdshang_dlsym.so" and pathlib.Path(behind).is_file()
     told = subprocess.run([prefix / "bin" / "dshang", "dry-run", "-n", "1", "--", sys.executable, "-c", "print(1 + 1)"],
                           cwd=tmp_path, env=clean(), capture_output=True, text=True, timeout=60)
     assert (told.returncode, told.stdout) == (0, "2\n"), told.stderr

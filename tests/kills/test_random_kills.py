@@ -20,6 +20,10 @@ import pytest
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE.parent / "monitor"))
+
+from monitors import monitors_into  # noqa: E402
+
 RANKS, STEPS = 3, 120
 BUILD = pathlib.Path(os.environ.get("TEST_BUILD", ROOT / "build")).resolve()
 RUNS, SEED = int(os.environ.get("KILL_RUNS", "10")), int(os.environ.get("KILL_SEED", "1"))
@@ -42,13 +46,7 @@ class Job:
                                            env=dict(env, RANK=str(r), LOCAL_RANK=str(r))) for r in range(RANKS)]
 
     def monitors(self):
-        mine, found = b"DSHANG_DIR=" + os.fsencode(self.directory), []
-        for entry in filter(str.isdigit, os.listdir("/proc")):
-            with contextlib.suppress(OSError):
-                words = pathlib.Path("/proc", entry, "cmdline").read_bytes().split(b"\0")
-                if words[1:2] == [b"monitor"] and mine in pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0"):
-                    found.append(int(entry))
-        return found
+        return monitors_into(self.directory)
 
     def began(self, rank):
         """When each step began, oldest first."""

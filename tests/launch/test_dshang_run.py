@@ -12,6 +12,7 @@ from nodes import Nodes
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ.get("TEST_BUILD", HERE.parent.parent / "build")).absolute()
 DSHANG, LIBRARY, SAY = str(BUILD / "dshang"), str(BUILD / "libdshang.so"), str(HERE / "programs" / "say.py")
+DLSYM = str(BUILD / "libdshang_dlsym.so")
 SIMULATED = str(BUILD / "libsimcuda.so")   # a library that does nothing in these programs, as another preload
 END = 150 + float(os.environ.get("SCENARIO_SLACK", "2"))
 BIN = pathlib.Path(sys.executable).parent
@@ -90,10 +91,10 @@ def test_deepspeed_over_openmpi(nodes, tmp_path):
 
 def test_mpirun_on_other_nodes(nodes, tmp_path):
     env = nodes.environment(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", DSHANG_STALL_AFTER="17", TMPDIR=str(tmp_path))
-    run(["--", "mpirun", "-n", "2", "--hostfile", hostfile(tmp_path, "node-a", "node-b"), "--mca", "btl_tcp_if_include", "lo",
+    run(["--dlsym", "--", "mpirun", "-n", "2", "--hostfile", hostfile(tmp_path, "node-a", "node-b"), "--mca", "btl_tcp_if_include", "lo",
          "--mca", "oob_tcp_if_include", "lo", "-x", f"LD_PRELOAD={SIMULATED}", sys.executable, SAY, str(tmp_path)], tmp_path, env)
     for one in told(tmp_path, 2):
-        assert one["environment"]["LD_PRELOAD"] == f"{LIBRARY}:{SIMULATED}"
+        assert one["environment"]["LD_PRELOAD"] == f"{LIBRARY}:{DLSYM}:{SIMULATED}" and DLSYM in one["loaded"]
         assert one["environment"]["DSHANG_STALL_AFTER"] == "17"
 
 
@@ -117,6 +118,8 @@ def test_the_library_is_looked_for_on_every_node(nodes, tmp_path):
     command = ["--", "torchrun", "x.py"]
     done = run(["--check", "--show", "--hostfile", hostfile(tmp_path, "node-a", "node-b"), *command], tmp_path, env)
     assert f"dshang: run: {LIBRARY} is the same on 2 nodes of " in done.stderr and "LD_PRELOAD=" + LIBRARY in done.stdout
+    done = run(["--check", "--dlsym", "--show", "--hostfile", hostfile(tmp_path, "node-a"), *command], tmp_path, env)
+    assert [line.split()[2] for line in done.stderr.splitlines()] == [LIBRARY, DLSYM] and f"LD_PRELOAD={LIBRARY}:{DLSYM}\n" in done.stdout
     done = run(["--check", "--hostfile", hostfile(tmp_path, "node-a", "node-x", "gone"), *command], tmp_path, env, 2)
     lines = done.stderr.splitlines()
     assert lines[0] == f"dshang: run: {LIBRARY} is not on node-x, or cannot be read there"

@@ -7,6 +7,8 @@ import select
 import subprocess
 import time
 
+from monitors import monitors_of
+
 BUILD = os.environ.get("TEST_BUILD") or os.path.join(os.path.dirname(__file__), "..", "..", "build")
 DSHANG = os.path.join(BUILD, "dshang")
 FAKE_RANK = os.path.join(BUILD, "fake_rank")
@@ -22,23 +24,6 @@ def wait_for(condition, patience=PATIENCE):
             return value
         time.sleep(0.02)
     raise AssertionError(f"not within {patience} s: {condition}")
-
-
-def monitors_of(job):
-    """Process ids of the monitors of a job."""
-    found = []
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            try:
-                with open(f"/proc/{entry}/cmdline", "rb") as file:
-                    words = file.read().split(b"\0")
-                with open(f"/proc/{entry}/stat") as file:
-                    state = file.read().rsplit(")", 1)[1].split()[0]
-            except OSError:
-                continue
-            if state != "Z" and b"monitor" in words and f"{job:x}".encode() in words:
-                found.append(int(entry))
-    return found
 
 
 class Rank:

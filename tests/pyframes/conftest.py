@@ -14,13 +14,12 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE))
 
-from interpreters import PYTHONS, known_version  # noqa: E402
+from interpreters import WALKED, name_of  # noqa: E402
 
 
 def pytest_generate_tests(metafunc):
     if "python" in metafunc.fixturenames:
-        ids = ["%d.%d" % known_version(python) for python in PYTHONS]
-        metafunc.parametrize("python", PYTHONS, ids=ids, scope="session")
+        metafunc.parametrize("python", WALKED, ids=map(name_of, WALKED), scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,20 @@ VERSIONS = pathlib.Path.home() / ".pyenv" / "versions"
 
 
 def known_version(python):
-    program = "import sys; print('%s %d %d' % ((sys.implementation.name,) + sys.version_info[:2]))"
+    """Major, minor, 1 for a free-threaded build."""
+    program = ("import sys, sysconfig; print(sys.implementation.name, *sys.version_info[:2], "
+               "sysconfig.get_config_var('Py_GIL_DISABLED') or 0)")
     text = subprocess.run([python, "-c", program], capture_output=True, text=True).stdout.split()
-    return tuple(map(int, text[1:])) if text[:1] == ["cpython"] else (0, 0)
+    return tuple(map(int, text[1:])) if text[:1] == ["cpython"] else (0, 0, 0)
+
+
+def is_free_threaded(python):
+    return known_version(python)[2] == 1
+
+
+def name_of(python):
+    """As 3.12 and, free-threaded, 3.13t."""
+    return "%d.%d" % known_version(python)[:2] + "t" * is_free_threaded(python)
 
 
 def pythons():
@@ -29,3 +40,4 @@ def pythons():
 
 
 PYTHONS = pythons()
+WALKED = [python for python in PYTHONS if not is_free_threaded(python)]     # whose frames are read

@@ -64,8 +64,8 @@ class Job:
         assert process.returncode == status, (process.returncode, out[-2000:], err[-4000:])
         return out, err
 
-    def run(self, program, status=0, **options):
-        return self.end(self.start(program, **options), status)
+    def run(self, program, status=0, seconds=60, **options):
+        return self.end(self.start(program, **options), status, seconds)
 
     def run_ranks(self, program, world, **options):
         """The program on every rank of a job; [(stdout, stderr)] by rank."""

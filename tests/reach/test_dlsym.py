@@ -117,6 +117,11 @@ def test_other_programs_do_not_notice(tmp_path):
         assert results[0] == results[1]
 
 
+def test_every_kind_of_lookup_is_as_without(job):
+    for preload in ([], [DLSYM], WITH):
+        assert job.run([PROGRAMS / "lookup"], preload=preload, RANK=None) == ("1 1 1\n", "")
+
+
 VIRTUAL = """
     process = Gpu()
     check(process.cudaSetDevice(0))

@@ -72,7 +72,7 @@ assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
 
 
 def test_torchs_own_processes(job):
-    """torch.multiprocessing.spawn with torch.distributed on NCCL in each."""
+    """torch.multiprocessing.spawn with torch.distributed on NCCL in each, by each of its backends."""
     (job.folder / "ranks.py").write_text("""
 import os, sys
 import torch, torch.distributed as dist, torch.multiprocessing as mp
@@ -83,6 +83,8 @@ def rank(number, world):
     dist.init_process_group("nccl", init_method="file://" + os.path.abspath("store"), rank=number, world_size=world)
     value = torch.full((8,), number + 1, device="cuda", dtype=torch.int64)
     for _ in range(3): dist.all_reduce(value)
+    for backend in "nccl2", "nccl-lazy":
+        dist.all_reduce(value, group=dist.new_group(backend=backend))
     torch.cuda.synchronize()
     print("done", flush=True)
     dist.destroy_process_group()
@@ -96,7 +98,7 @@ if __name__ == "__main__":
     processes = job.records()
     assert [process.rank for process in processes] == [0, 1]
     for process in processes:
-        assert process.ops().count("all_reduce") == 3
+        assert process.ops().count("all_reduce") == 5 and len(process.comms) == 3
         assert "ranks.py:10 rank" in " ".join(process.calls[0].frames)
 
 

@@ -16,6 +16,10 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "monitor"))
+
+from monitors import monitors_into  # noqa: E402
+
 SCENARIOS = HERE.parent / "scenarios"
 WARM = 0.1                                # of the way, after which memory is compared
 RANK_GROWTH, MONITOR_GROWTH = 2048, 8192  # KiB from there to the end: what an allocator may keep
@@ -40,13 +44,10 @@ class Job:
 
     def sample(self):
         """Notes the monitor's resident memory, where there is one."""
-        mine = b"DSHANG_DIR=" + os.fsencode(self.directory)
-        for entry in filter(str.isdigit, os.listdir("/proc")):
+        for pid in monitors_into(self.directory):
             with contextlib.suppress(OSError, StopIteration):
-                if (b"\0monitor\0" in pathlib.Path("/proc", entry, "cmdline").read_bytes()
-                        and mine in pathlib.Path("/proc", entry, "environ").read_bytes().split(b"\0")):
-                    status = pathlib.Path("/proc", entry, "status").read_text().splitlines()
-                    self.monitor.append((time.monotonic(), next(int(l.split()[1]) for l in status if l.startswith("VmRSS"))))
+                status = pathlib.Path("/proc", str(pid), "status").read_text().splitlines()
+                self.monitor.append((time.monotonic(), next(int(l.split()[1]) for l in status if l.startswith("VmRSS"))))
 
     def notes(self, rank):
         return [(int(step), float(at), int(kib)) for step, at, kib in map(str.split, open(self.folder / f"notes.{rank}"))]

@@ -137,3 +137,19 @@ TEST_CASE("ssh is called as pdsh calls it") {
   CHECK(ssh_words("h", "c", "22", "-l%u -p 7 %h", "-A", "me") ==
         Words{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", "-A", "-p", "22", "-lme", "-p", "7", "h", "c"});
 }
+
+TEST_CASE("the library for dlsym, where it is asked for, stands behind libdshang.so on every way") {
+  Folder folder;
+  Place place = place_in(folder, {{"LD_PRELOAD", "/a.so"}});
+  place.dlsym = "/opt/dshang/libdshang_dlsym.so";
+  const std::string both = "/opt/dshang/libdshang.so:/opt/dshang/libdshang_dlsym.so";
+  CHECK(planned(place, {"torchrun", "x.py"}).environment["LD_PRELOAD"] == both + ":/a.so");
+  CHECK(planned(place, {"srun", "--export=LD_PRELOAD=/b.so", "x"}).command[1] ==
+        "--export=LD_PRELOAD=" + both + ":/b.so,DSHANG_DIR");
+  CHECK(planned(place, {"mpirun", "-x", "LD_PRELOAD=/b.so", "x"}).command.at(6) == "LD_PRELOAD=" + both + ":/b.so");
+  CHECK(planned(place, {"apptainer", "exec", "image", "x"}).environment["APPTAINERENV_LD_PRELOAD"] == both + ":/a.so");
+  CHECK(planned(place, {"enroot", "start", "image", "x"}).command.at(3) == "LD_PRELOAD=" + both);
+  std::string hosts = folder.write("hosts", "node-a slots=1\n");
+  Plan plan = planned(place, {"deepspeed", "--hostfile", hosts, "x.py"});
+  CHECK(plan.env_file.value().find("LD_PRELOAD=" + both + "${LD_PRELOAD:+:$LD_PRELOAD}\n") != std::string::npos);
+}

@@ -9,6 +9,8 @@ TEST_CASE("the library is in front of what is preloaded already, once") {
   CHECK(in_front(kLibrary, "/a.so /b.so") == "/opt/dshang/libdshang.so:/a.so:/b.so");
   CHECK(in_front(kLibrary, "/a.so:/opt/dshang/libdshang.so::/b.so") == "/opt/dshang/libdshang.so:/a.so:/b.so");
   CHECK(in_front(kLibrary, "/old/libdshang.so") == kLibrary);  // two would record each call twice
+  const std::string both = std::string(kLibrary) + ":/opt/dshang/libdshang_dlsym.so";
+  CHECK(in_front(both, "/a.so /old/libdshang_dlsym.so:/old/libdshang.so") == both + ":/a.so");
 }
 
 TEST_CASE("launchers are found at the beginning and behind programs that hand their environment on") {

@@ -8,27 +8,14 @@ import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "monitor"))
+
+from monitors import monitors_into  # noqa: E402
+
 ROOT = os.path.abspath(os.path.join(HERE, "..", ".."))
 BUILD = os.path.abspath(os.environ.get("TEST_BUILD", os.path.join(ROOT, "build")))
 SCENARIOS = os.path.join(ROOT, "tests", "scenarios")
 JOBS, MOMENTS = 30, 50    # as many jobs as it takes: a rank that had to start it often gives up, with one line
-
-
-def monitors(directory):
-    """Pids of the monitors that write into this directory."""
-    found, mine = [], b"DSHANG_DIR=" + os.fsencode(directory)
-    for entry in os.listdir("/proc"):
-        try:
-            with open(f"/proc/{entry}/cmdline", "rb") as file:
-                words = file.read().split(b"\0")
-            if len(words) < 2 or words[1] != b"monitor" or not words[0].endswith(b"dshang"):
-                continue
-            with open(f"/proc/{entry}/environ", "rb") as file:
-                if mine in file.read().split(b"\0"):
-                    found.append(int(entry))
-        except OSError:
-            continue
-    return found
 
 
 def start(folder, seed):
@@ -49,7 +36,7 @@ def test_the_jobs_go_on(tmp_path):
         ranks = start(folder, number)
         while any(rank.poll() is None for rank in ranks):
             time.sleep(choice.uniform(0.02, 0.3))
-            for pid in monitors(folder / "dshang"):
+            for pid in monitors_into(folder / "dshang"):
                 with contextlib.suppress(ProcessLookupError):      # it may have ended by itself since
                     os.kill(pid, signal.SIGKILL)
                     killed += 1
