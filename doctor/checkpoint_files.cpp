@@ -41,6 +41,8 @@ bool has_empty_tensors(const fs::path& path) {
 
 void add_directory(const fs::path& root, Checkpoint* checkpoint) {
   std::error_code error;
+  fs::directory_iterator readable(root, error);
+  if (error) throw std::runtime_error(root.string() + ": " + error.message());
   fs::recursive_directory_iterator all(root, fs::directory_options::skip_permission_denied, error), end;
   for (; !error && all != end && checkpoint->files.size() < kMostFiles; all.increment(error)) {
     std::error_code of_file;

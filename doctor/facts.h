@@ -73,7 +73,8 @@ struct Machine {
 // Other nodes, looked at over ssh.
 struct Node {
   std::string name, unreachable;             // unreachable: ssh's own words
-  std::map<std::string, std::string> facts;  // what is to agree: versions, hash of the config
+  std::map<std::string, std::string> facts;  // versions, hash of the config, limits: docs/doctor.md
+  std::optional<int> slots{};                // ranks that start there
 };
 
 struct Checkpoint {
@@ -103,6 +104,7 @@ struct Facts {
   std::optional<std::string> client_optimizer;  // class given to initialize; "" none
   std::string checkpoint_optimizer;             // type in the checkpoint's own ds_config
   std::string deepspeed_refuses;                // what the installed DeepSpeed says against the config
+  std::string ds_report_fails;                  // the last line of a ds_report that did not succeed
   std::string deepspeed, torch, torch_cuda, transformers;  // versions, "" unknown
 
   Launch launch;

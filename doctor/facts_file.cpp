@@ -91,6 +91,7 @@ void other_nodes(const Json& value, const Source& source) {
   for (const Json& one : value) {
     Node node{one.at("name").get<std::string>(), one.value("unreachable", ""), {}};
     if (one.contains("facts")) node.facts = one.at("facts").get<std::map<std::string, std::string>>();
+    node.slots = optional_of<int>(one, "slots");
     source.facts->other_nodes.push_back(node);
   }
 }
@@ -123,6 +124,7 @@ const std::map<std::string, Setter>& setters() {
       {"client_optimizer", set<std::string>(&Facts::client_optimizer)},
       {"checkpoint_optimizer", set<std::string>(&Facts::checkpoint_optimizer)},
       {"deepspeed_refuses", set<std::string>(&Facts::deepspeed_refuses)},
+      {"ds_report_fails", set<std::string>(&Facts::ds_report_fails)},
       {"deepspeed", set<std::string>(&Facts::deepspeed)},
       {"torch", set<std::string>(&Facts::torch)},
       {"torch_cuda", set<std::string>(&Facts::torch_cuda)},

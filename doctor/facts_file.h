@@ -23,6 +23,8 @@ std::map<std::string, std::string> read_environment(const std::string& text, con
 std::string read_text(const std::string& path);
 
 Config read_config(const std::string& path);
+// DeepSpeed takes a whole config, in base64, in the place of a path.  Nothing where the text is none.
+std::optional<Config> config_in_base64(const std::string& text);
 Hostfile read_hostfile(const std::string& path);
 // The words of a launch command, taken apart; the script is read where it exists.
 Launch read_launch(std::vector<std::string> words);

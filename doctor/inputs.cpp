@@ -8,6 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "doctor/base64.h"
 #include "doctor/facts_file.h"
 
 namespace dshang::doctor {
@@ -68,6 +69,13 @@ std::map<std::string, std::string> read_environment(const std::string& text, con
 }
 
 Config read_config(const std::string& path) { return {path, read_document(read_text(path))}; }
+
+std::optional<Config> config_in_base64(const std::string& text) {
+  auto inner = text_in_base64(text);
+  if (!inner) return std::nullopt;
+  Config config{"the config in base64", read_document(*inner)};
+  return config.readable() ? std::optional(std::move(config)) : std::nullopt;
+}
 
 Hostfile read_hostfile(const std::string& path) {
   Hostfile hostfile{path, lines_of(read_text(path))};

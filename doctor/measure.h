@@ -1,4 +1,4 @@
-// Facts of this machine, measured; but for measure_nodes and ask_deepspeed nothing takes longer than a
+// Facts of this machine, measured; but for measure_nodes and ask_… nothing takes longer than a
 // fraction of a second.
 #pragma once
 
@@ -20,6 +20,8 @@ void measure_network(Facts* facts);
 std::string python_of(const Facts& facts);
 // Lets the installed DeepSpeed check the config, for the job's number of ranks: some seconds, at most 60.
 void ask_deepspeed(Facts* facts);
+// The ops that ds_report lists, or why it fails: some seconds, at most 60.
+void ask_ds_report(Facts* facts);
 // The file systems that the config names.
 void measure_places(Facts* facts);
 

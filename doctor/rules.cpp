@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "doctor/nodes.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -26,6 +27,39 @@ void drop_explained_refusal(std::vector<Finding>* findings) {
   };
   if (std::none_of(findings->begin(), findings->end(), explains)) return;
   std::erase_if(*findings, [](const Finding& finding) { return !std::strcmp(finding.rule->id, kRefused); });
+}
+
+// Rules that are asked of each node that answered, too.
+bool of_a_machine(const Rule& rule) {
+  constexpr const char* kTooManyRanks = "X-33";
+  return rule.area == Area::kMachine || !std::strcmp(rule.id, kTooManyRanks);
+}
+
+std::vector<std::pair<std::string, Facts>> all_nodes(const Facts& facts) {
+  std::vector<std::pair<std::string, Facts>> nodes;
+  for (const Node& node : facts.other_nodes) {
+    if (node.unreachable.empty() && !node.facts.empty())
+      nodes.emplace_back(node.name, facts_of_node(facts, node));
+  }
+  return nodes;
+}
+
+// Equal words of several nodes are told once.
+void ask_nodes(const Rule& rule, const std::vector<std::pair<std::string, Facts>>& nodes, Hits* hits) {
+  std::vector<std::pair<Hits::Hit, std::vector<std::string>>> told;
+  for (const auto& [name, facts] : nodes) {
+    Hits of_node;
+    rule.check(facts, of_node);
+    for (const Hits::Hit& hit : of_node.all()) {
+      auto same = std::find_if(told.begin(), told.end(),
+                               [&](const auto& one) { return one.first.summary == hit.summary; });
+      if (same == told.end()) same = told.insert(told.end(), {hit, {}});
+      same->second.push_back(name);
+    }
+  }
+  for (const auto& [hit, names] : told)
+    hits->add(hit.where + " of " + node_names(names), "on " + node_names(names) + ": " + hit.summary, hit.fix,
+              hit.severity);
 }
 
 }  // namespace
@@ -64,10 +98,12 @@ std::vector<const Rule*> all_rules() {
 
 std::vector<Finding> examine(const Facts& facts, const std::vector<Area>& areas) {
   std::vector<Finding> findings;
+  const auto nodes = all_nodes(facts);
   for (const Rule* rule : all_rules()) {
     if (std::find(areas.begin(), areas.end(), rule->area) == areas.end()) continue;
     Hits hits;
     rule->check(facts, hits);
+    if (of_a_machine(*rule)) ask_nodes(*rule, nodes, &hits);
     if (!hits.all().empty()) findings.push_back(merged(*rule, hits.all()));
   }
   stop_at_removed_blocks(&findings);

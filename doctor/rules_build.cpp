@@ -1,7 +1,9 @@
 // DeepSpeed's ops: compilers, CUDA, what was built for what.
 #include <cmath>
+#include <map>
 #include <sstream>
 
+#include "doctor/nodes.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -206,6 +208,27 @@ void built_with(const Facts& facts, Hits& hits) {
     hits.add("deepspeed", "DeepSpeed's ops were built with torch " + built + ", installed is " + facts.torch);
 }
 
+// Ops that were built with DeepSpeed on some nodes: those of the others are built when they are first needed.
+void built_unlike(const Facts& facts, Hits& hits) {
+  std::map<std::string, std::vector<std::string>> nodes;
+  for (const Node& node : facts.other_nodes) {
+    auto ops = node.facts.find("ops");
+    if (node.unreachable.empty() && ops != node.facts.end()) nodes[ops->second].push_back(node.name);
+  }
+  if (nodes.size() < 2) return;
+  std::string said;
+  for (const auto& [ops, names] : nodes)
+    said +=
+        (said.empty() ? "" : "; ") + std::string(ops == kNone ? "none" : ops) + " on " + node_names(names);
+  hits.add("deepspeed", "DeepSpeed was installed with other ops built on some nodes: " + said, "",
+           Severity::kRisk);
+}
+
+void pre_built(const Facts& facts, Hits& hits) {
+  built_with(facts, hits);
+  built_unlike(facts, hits);
+}
+
 void no_kernel(const Facts& facts, Hits& hits) {
   if (facts.machine.torch_archs.empty()) return;
   for (const Gpu& gpu : facts.machine.gpu) {
@@ -222,6 +245,12 @@ void no_kernel(const Facts& facts, Hits& hits) {
       return hits.add(gpu.name.empty() ? "GPU" : gpu.name,
                       "torch has no kernels for compute capability " + gpu.compute_cap);
   }
+}
+
+void report_fails(const Facts& facts, Hits& hits) {
+  if (!facts.ds_report_fails.empty())
+    hits.add("ds_report",
+             "DeepSpeed " + facts.deepspeed + " is installed, and ds_report fails: " + facts.ds_report_fails);
 }
 
 void on_cpu(const Facts& facts, Hits& hits) {
@@ -242,6 +271,10 @@ void on_cpu(const Facts& facts, Hits& hits) {
 
 const Rules& build_rules() {
   static const Rules rules = {
+      {"12.1-1", Area::kMachine, Severity::kWillFail, "ds_report of the installed DeepSpeed (--validate)",
+       "it fails", "DeepSpeed, or torch below it, cannot be imported: the job cannot either",
+       "Run ds_report and read its first error: a package that is missing, or built for another torch.",
+       "python -m deepspeed.env_report", report_fails},
       {"12.2-1", Area::kEnv, Severity::kWillFail, "TORCH_CUDA_ARCH_LIST, the GPU, nvcc",
        "nvcc does not know the architecture", "the toolkit is too old for the card or too new for the list",
        "export TORCH_CUDA_ARCH_LIST=\"$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | sort -u | "
@@ -278,9 +311,10 @@ const Rules& build_rules() {
        "Remove the lock.",
        "Using … as PyTorch extensions root... (last line of the log); pytorch/pytorch#189245", stale_lock},
       {"12.9-6", Area::kMachine, Severity::kWillFail,
-       "torch that DeepSpeed's ops were built with, installed torch", "they differ",
-       "pre-built ops belong to one torch", "Install the same wheel on every node, or pre-build nothing.",
-       "PyTorch version mismatch! DeepSpeed ops were compiled and installed", built_with},
+       "torch that DeepSpeed's ops were built with, installed torch; ops built on each node (--ssh)",
+       "they differ", "pre-built ops belong to one torch; where one is missing it is built at the start",
+       "Install the same wheel on every node, or pre-build nothing.",
+       "PyTorch version mismatch! DeepSpeed ops were compiled and installed", pre_built},
       {"X-32", Area::kMachine, Severity::kWillFail, "compute capability, torch's list of architectures",
        "no kernel and no PTX fits", "the wheel lacks the architecture",
        "Install a torch wheel for a newer CUDA.", "no kernel image is available for execution on the device",

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "doctor/env_names.h"
+#include "doctor/nodes.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -148,6 +149,12 @@ void no_such_device(const Facts& facts, Hits& hits) {
 }
 
 void config_missing(const Facts& facts, Hits& hits) {
+  for (const Node& node : facts.other_nodes) {
+    auto there = node.facts.find("ds_config");
+    if (there != node.facts.end() && there->second == kNone && facts.config)
+      hits.add(node.name,
+               facts.config->path + " does not exist on " + node.name + ", from the folder of this command");
+  }
   const std::string& named = facts.launch.config;
   if (named.empty() || facts.config) return;
   hits.add(named, "the launch command names the config " + named + ", which does not exist here");
@@ -157,10 +164,10 @@ void config_missing(const Facts& facts, Hits& hits) {
 
 const Rules& env_rules() {
   static const Rules rules = {
-      {"12.3-5", Area::kConfig, Severity::kWillFail, "--deepspeed, --deepspeed_config of the launch command",
-       "no such file", "a text that is no file is taken for base64",
-       "Give an absolute path that exists on every node.", "binascii.Error: Invalid base64-encoded string",
-       config_missing},
+      {"12.3-5", Area::kConfig, Severity::kWillFail,
+       "--deepspeed, --deepspeed_config of the launch command; the file on each node (--ssh)", "no such file",
+       "a text that is no file is taken for base64", "Give an absolute path that exists on every node.",
+       "binascii.Error: Invalid base64-encoded string", config_missing},
       {"12.1-3", Area::kEnv, Severity::kAdvice, "NCCL_DEBUG", "no level of NCCL's", "the level is misspelt",
        "NCCL_DEBUG=INFO NCCL_DEBUG_FILE=/tmp/nccl.%h.%p.log (a file a process).",
        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html", debug_level},

@@ -1,11 +1,15 @@
 // The hostfile, and the nodes that it names.
+#include <map>
 #include <regex>
 #include <set>
 
+#include "doctor/nodes.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
 namespace {
+
+constexpr int kMostBad = 4;  // lines that are quoted
 
 bool skipped(const std::string& line) {
   std::size_t at = line.find_first_not_of(" \t\r");
@@ -24,7 +28,7 @@ void syntax(const Facts& facts, Hits& hits) {
   if (!facts.hostfile) return;
   static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d+).*");  // launcher/runner.py, parse_resource_spec
   std::set<std::string> hosts;
-  int number = 0, entries = 0;
+  int number = 0, entries = 0, bad = 0;
   for (const std::string& line : facts.hostfile->lines) {
     ++number;
     if (skipped(line)) continue;
@@ -32,7 +36,7 @@ void syntax(const Facts& facts, Hits& hits) {
     std::string where = facts.hostfile->path + ":" + std::to_string(number);
     std::smatch parts;
     if (!std::regex_match(line, parts, entry)) {
-      hits.add(where, "'" + line + "' is no entry: " + hint(line));
+      if (++bad <= kMostBad) hits.add(where, "'" + shortened(line) + "' is no entry: " + hint(line));
       continue;
     }
     if (parts[1].str().starts_with("\xef\xbb\xbf"))
@@ -42,6 +46,8 @@ void syntax(const Facts& facts, Hits& hits) {
     if (parts[2].str().find_first_not_of('0') == std::string::npos)
       hits.add(where, parts[1].str() + " has no slots: nothing is started there");
   }
+  if (bad > kMostBad)
+    hits.add(facts.hostfile->path, std::to_string(bad - kMostBad) + " more lines are no entries either");
   if (entries == 0) hits.add(facts.hostfile->path, "the hostfile names no host");
 }
 
@@ -51,21 +57,80 @@ void unreachable(const Facts& facts, Hits& hits) {
   }
 }
 
-void unlike(const Facts& facts, Hits& hits) {
-  if (facts.other_nodes.empty()) return;
-  const Node& first = facts.other_nodes.front();
+// Facts of nodes that need not agree, or that another rule speaks of.
+bool of_each_node(const std::string& name) {
+  for (const char* own : {"interfaces", "gpus", "python", "ops", "ops_built_with"}) {
+    if (name == own) return true;
+  }
+  return false;
+}
+
+// What ranks run, as against limits and tools, which may differ and do no harm.
+bool of_the_program(const std::string& name) {
+  for (const char* one : {"driver", "torch", "deepspeed", "transformers", "ds_config", "script"}) {
+    if (name == one) return true;
+  }
+  return false;
+}
+
+using NodesByValue = std::map<std::string, std::vector<std::string>>;
+
+std::map<std::string, NodesByValue> nodes_by_fact(const Facts& facts) {
+  std::map<std::string, NodesByValue> result;
   for (const Node& node : facts.other_nodes) {
-    if (!node.unreachable.empty() || !first.unreachable.empty()) continue;
-    for (const auto& [name, value] : first.facts) {
-      auto other = node.facts.find(name);
-      if (other == node.facts.end() || other->second == value) continue;
-      std::string shown =
-          name == "ds_config" || name == "script"
-              ? name + " has another content on " + node.name + " than on " + first.name
-              : name + " is " + other->second + " on " + node.name + ", " + value + " on " + first.name;
-      hits.add(node.name, shown);
+    for (const auto& [name, value] : node.facts) {
+      if (node.unreachable.empty() && !of_each_node(name)) result[name][value].push_back(node.name);
     }
   }
+  return result;
+}
+
+// The value of most nodes; of equally many, that of the first in the hostfile.
+const NodesByValue::value_type& usual(const Facts& facts, const std::string& fact,
+                                      const NodesByValue& values) {
+  const NodesByValue::value_type* most = nullptr;
+  for (const Node& node : facts.other_nodes) {
+    auto value = node.facts.find(fact);
+    auto one = value == node.facts.end() ? values.end() : values.find(value->second);
+    if (one != values.end() && (!most || one->second.size() > most->second.size())) most = &*one;
+  }
+  return *most;
+}
+
+void unlike(const Facts& facts, Hits& hits) {
+  for (const auto& [name, values] : nodes_by_fact(facts)) {
+    if (values.size() < 2) continue;
+    const auto& [common, with_common] = usual(facts, name, values);
+    bool file = name == "ds_config" || name == "script";
+    for (const auto& [value, nodes] : values) {
+      if (value == common || (file && (value == kNone || common == kNone))) continue;
+      std::string on = " on " + node_names(nodes), others = " on " + node_names(with_common);
+      std::string said = file ? name + " has another content" + on + " than" + others
+                              : name + " is " + value + on + ", " + common + others;
+      hits.add(node_names(nodes), said, "", of_the_program(name) ? Severity::kWrongResult : Severity::kRisk);
+    }
+  }
+}
+
+// What the launcher starts there and does not find.
+void missing_there(const Facts& facts, Hits& hits) {
+  std::map<std::string, std::vector<std::string>> without;
+  for (const Node& node : facts.other_nodes) {
+    for (const char* name : {"python", "script"}) {
+      auto value = node.facts.find(name);
+      if (value != node.facts.end() && value->second == kNone) without[name].push_back(node.name);
+    }
+  }
+  for (const auto& [name, nodes] : without) {
+    std::string what = name == "script" ? facts.launch.script : "the Python program of the launch command";
+    hits.add(node_names(nodes), what + " does not exist on " + node_names(nodes),
+             "Install it at the same path on every node, or use a shared file system.", Severity::kWillFail);
+  }
+}
+
+void not_alike(const Facts& facts, Hits& hits) {
+  missing_there(facts, hits);
+  unlike(facts, hits);
 }
 
 }  // namespace
@@ -84,10 +149,10 @@ const Rules& hostfile_rules() {
        "with --node_rank.",
        "Using hostfile at … but host=… was not reachable via ssh", unreachable},
       {"12.9-2", Area::kHostfile, Severity::kWrongResult,
-       "content of ds_config and script, versions, on every node", "a node has another",
-       "each node reads its own copy, and nothing compares them",
+       "content of ds_config and script, interpreter, versions, limits and tools, on every node (--ssh)",
+       "a node has another, or lacks it", "each node reads its own copy, and nothing compares them",
        "Use a shared file system, or copy files and environment to every node before the start.",
-       "https://www.deepspeed.ai/getting-started/", unlike},
+       "https://www.deepspeed.ai/getting-started/", not_alike},
   };
   return rules;
 }

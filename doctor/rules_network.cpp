@@ -30,6 +30,8 @@ Port chosen_port(const Facts& facts) {
   return {"the default port", kDefaultPort, "", false};
 }
 
+int other_port(int port) { return port + 11 < 65536 ? port + 11 : kDefaultPort; }
+
 void port_in_use(const Facts& facts, Hits& hits) {
   Port port = chosen_port(facts);
   if (!port.number)
@@ -41,7 +43,7 @@ void port_in_use(const Facts& facts, Hits& hits) {
   hits.add(port.where, "port " + number + " is in use here by " + owner,
            "See `ss -ltnp 'sport = :" + number +
                "'`; end that process, or choose another: deepspeed --master_port " +
-               std::to_string(*port.number + 11) + " …; torchrun --rdzv-endpoint=localhost:0.",
+               std::to_string(other_port(*port.number)) + " …; torchrun --rdzv-endpoint=localhost:0.",
            port.chosen || !facts.launch.words.empty() || facts.told ? std::nullopt
                                                                     : std::optional(Severity::kRisk));
 }
@@ -68,17 +70,30 @@ bool leads_nowhere(const std::string& interface) {
   return interface == "lo" || interface.starts_with("docker") || interface.starts_with("virbr");
 }
 
-void interface(const Facts& facts, const char* name, Hits& hits) {
+void interface(const Facts& facts, const char* name, const std::string& machine,
+               const std::vector<std::string>& interfaces, Hits& hits) {
   const std::string* text = facts.env(name);
-  if (!text || text->empty() || !facts.machine.interfaces) return;
+  if (!text || text->empty()) return;
   std::string said = std::string(name) + "=" + *text, there;
-  for (const std::string& one : *facts.machine.interfaces) there += (there.empty() ? "" : ", ") + one;
-  std::vector<std::string> left = chosen(*text, *facts.machine.interfaces);
-  if (left.empty()) return hits.add(name, said + " matches no interface of this machine (" + there + ")");
+  for (const std::string& one : interfaces) there += (there.empty() ? "" : ", ") + one;
+  std::vector<std::string> left = chosen(*text, interfaces);
+  if (left.empty()) return hits.add(name, said + " matches no interface of " + machine + " (" + there + ")");
   bool nowhere = true;
   for (const std::string& one : left) nowhere = nowhere && leads_nowhere(one);
   if (nowhere && facts.nodes.value_or(1) > 1)
     hits.add(name, said + " leaves only " + left.front() + ", which leads to no other node");
+}
+
+void interfaces(const Facts& facts, const char* name, Hits& hits) {
+  if (facts.machine.interfaces) interface(facts, name, "this machine", *facts.machine.interfaces, hits);
+  for (const Node& node : facts.other_nodes) {
+    auto told = node.facts.find("interfaces");
+    if (told == node.facts.end()) continue;
+    std::istringstream words(told->second);
+    std::vector<std::string> names;
+    for (std::string word; words >> word;) names.push_back(word);
+    interface(facts, name, node.name, names, hits);
+  }
 }
 
 void connect(const Facts& facts, Hits& hits) {
@@ -89,8 +104,8 @@ void connect(const Facts& facts, Hits& hits) {
              "that range.",
              Severity::kRisk);
   }
-  interface(facts, "NCCL_SOCKET_IFNAME", hits);
-  interface(facts, "GLOO_SOCKET_IFNAME", hits);
+  interfaces(facts, "NCCL_SOCKET_IFNAME", hits);
+  interfaces(facts, "GLOO_SOCKET_IFNAME", hits);
   const std::string* address = facts.env("MASTER_ADDR");
   bool loopback = address && (address->starts_with("127.") || *address == "localhost" || *address == "::1");
   if (facts.nodes.value_or(1) > 1 && address && (loopback || facts.machine.master_is_loopback == true))

@@ -44,6 +44,8 @@ constexpr struct {
     {"DeepSpeedEngine configuration:", Sense::kConfig},
     {"OffloadDeviceEnum.nvme", Sense::kConfigNvme},
     {"\"device\": \"nvme\"", Sense::kConfigNvme},
+    {"muon", Sense::kMuon},
+    {"Muon", Sense::kMuon},
     {"[rank", Sense::kSpeaker},
 };
 

@@ -31,6 +31,7 @@ enum class Sense {
   kFailedRank,
   kConfig,
   kConfigNvme,
+  kMuon,
   kSpeaker,
 };
 

@@ -1,7 +1,30 @@
 // Launchers, hostfile, devices.
-#include "explain/entry.h"
+#include <re2/re2.h>
+
+#include "explain/hits.h"
 
 namespace dshang::explain {
+namespace {
+
+// "port: 29511, useIpv6: …" of the one store, "[::]:29511 (errno: 98 …" of the other.
+std::string port_in(const std::string& text) {
+  static const re2::RE2 kPort(R"((?:address\. port: |:)(\d+)(?:, useIpv6| \(errno))");
+  std::string port;
+  re2::RE2::PartialMatch(text, kPort, &port);
+  return port;
+}
+
+void port_in_use(const Entry& entry, const Observed& seen, Hits& hits) {
+  const Sighting* sighting = seen.sighting(entry.id);
+  if (!sighting) return;
+  std::string port = port_in(sighting->text);
+  Hits::Hit hit{sighting->first, sighting->speakers, sighting->count, "", sighting->text, "", false};
+  if (!port.empty())
+    hit.fix = "`ss -ltnp 'sport = :" + port + "'` names the process that has port " + port + ".";
+  hits.add(hit);
+}
+
+}  // namespace
 
 const Entries& launch_entries() {
   static const Entries entries = {
@@ -12,9 +35,12 @@ const Entries& launch_entries() {
         {R"(The server socket has failed to bind to .*:\d+ \(errno: 98 - Address already in use\))"}},
        "torch 2.4-2.14 (first), <= 2.3 or USE_LIBUV=0 (second)",
        "an old rank or another job has it",
-       "`ss -ltnp 'sport = :29500'` and end that process, or `--master_port` another; torchrun: "
+       "End the process that listens there, or choose another port: deepspeed `--master_port`; torchrun "
        "--rdzv-endpoint=localhost:0.",
-       "torch.distributed.TCPStore"},
+       "torch.distributed.TCPStore",
+       Role::kCause,
+       {},
+       port_in_use},
       {"12.3-6",
        Severity::kWillFail,
        "the program was started without a launcher",

@@ -1,7 +1,26 @@
 // Errors of the program itself that a log names unclearly.
-#include "explain/entry.h"
+#include "explain/hits.h"
+#include "explain/words.h"
 
 namespace dshang::explain {
+namespace {
+
+// As the bar of the training loop tells it; it counts whole seconds.
+void slow_first_step(const Entry&, const Observed& seen, Hits& hits) {
+  constexpr double kSlow = 10, kTimes = 10;  // seconds, and times what the others take
+  constexpr long kSteps = 4;
+  const auto& bar = seen.numbers.bar;
+  if (!seen.muon || !bar || bar->last < kSteps || bar->first < kSlow) return;
+  if (bar->first < kTimes * bar->each()) return;
+  Hits::Hit hit;
+  hit.place = bar->place;
+  hit.speakers = {bar->who};
+  hit.summary = "the first step took " + number_text(bar->first) + " s, those behind it " +
+                number_text(bar->each()) + " s each: Muon's iteration is compiled in it";
+  hits.add(hit);
+}
+
+}  // namespace
 
 const Entries& training_entries() {
   static const Entries entries = {
@@ -13,6 +32,21 @@ const Entries& training_entries() {
        "LoRA's targets matched no module, or all parameters are frozen",
        "Check the names of the targets; print the number of trainable parameters.",
        "torch.optim"},
+      {"12.13-2",
+       Severity::kAdvice,
+       "Muon's first step is slow",
+       {},
+       "DeepSpeed 0.17.6-0.19.8",
+       "its Newton-Schulz iteration is compiled by torch.compile when it is first called, once for each "
+       "shape",
+       "Nothing is wrong. A TORCHINDUCTOR_CACHE_DIR on a local disk keeps what was compiled; a time-out must "
+       "be "
+       "longer than "
+       "the slowest rank's compilation.",
+       "DeepSpeed, runtime/zero/muon/original_muon.py",
+       Role::kCause,
+       {},
+       slow_first_step},
       {"E-12",
        Severity::kWillFail,
        "a kernel found an index out of range",

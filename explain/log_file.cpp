@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -61,6 +62,32 @@ Speaker speaker_of(const std::string& path) {
   return speaker;
 }
 
+// What zlib says, without its name for the file.
+std::string trouble_of(gzFile file) {
+  int error = Z_OK;
+  std::string text = gzerror(file, &error);
+  if (error == Z_OK) return "";
+  if (error == Z_ERRNO) return std::strerror(errno);
+  if (error == Z_BUF_ERROR) return "it is cut off";
+  std::size_t name = text.find(">: ");
+  return name == std::string::npos ? text : text.substr(name + 3);
+}
+
+// Of the beginning of a log; "" it is text.
+const char* no_text(std::string_view text) {
+  constexpr std::size_t kFewest = 32;
+  constexpr std::string_view kUsual = "\a\b\t\n\v\f\r\x1b";
+  std::size_t zero = 0, control = 0;
+  for (char c : text) {
+    zero += c == '\0';
+    control += static_cast<unsigned char>(c) < ' ' && kUsual.find(c) == std::string_view::npos;
+  }
+  if (text.size() < kFewest || control * 20 < text.size()) return "";
+  bool wide = zero * 5 > text.size() * 2 && zero * 5 < text.size() * 3;
+  return wide ? "it looks like UTF-16: iconv -f UTF-16 -t UTF-8 makes a log of it"
+              : "much of it is no text; is it a log?";
+}
+
 }  // namespace
 
 void read_log(const std::string& path, Observed* observed, const Progress& progress) {
@@ -72,13 +99,12 @@ void read_log(const std::string& path, Observed* observed, const Progress& progr
   for (int blocks = 1;; ++blocks) {
     int got = gzread(file.get(), block.get(), kBlock);
     if (got > 0) scan.feed({block.get(), static_cast<std::size_t>(got)});
+    if (got > 0 && blocks == 1)
+      observed->files.back().no_text = no_text({block.get(), static_cast<std::size_t>(got)});
     if (got < static_cast<int>(kBlock)) {
-      int error = Z_OK;
-      const char* text = gzerror(file.get(), &error);
-      if (error != Z_OK)
-        observed->files.back().trouble = error == Z_ERRNO       ? std::strerror(errno)
-                                         : error == Z_BUF_ERROR ? "it is cut off"
-                                                                : text;
+      std::string trouble = trouble_of(file.get());
+      if (got <= 0 && blocks == 1 && !trouble.empty()) refuse(path, trouble.c_str());
+      if (!trouble.empty()) observed->files.back().trouble = trouble;
       if (got <= 0) break;
     }
     if (progress && blocks % kBlocksBetween == 0)

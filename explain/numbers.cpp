@@ -16,6 +16,7 @@ constexpr std::uint64_t kNansInARow = 3;
 constexpr std::uint64_t kShrinks = 5;
 constexpr double kSmallScale = 1024;
 constexpr std::size_t kLongestText = 200;
+constexpr long kTellingSteps = 4;  // of a bar
 
 bool word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
@@ -46,6 +47,17 @@ std::optional<double> value_behind(std::string_view text, std::size_t at) {
   const char* stop = rest.data() + rest.size();
   if (end != stop && (word_char(*end) || *end == '/')) return std::nullopt;
   return value;
+}
+
+// "[01:02:03<…" and "[00:31<…", from behind the bracket; negative: neither.
+double seconds_in(std::string_view text) {
+  double seconds = 0;
+  for (std::size_t at = 0;; ++at) {
+    long part = read_number(text, &at);
+    if (part < 0 || part > 100000) return -1;
+    seconds = seconds * 60 + static_cast<double>(part);
+    if (at >= text.size() || text[at] != ':') return at < text.size() && text[at] == '<' ? seconds : -1;
+  }
 }
 
 Numbers::Event event(const Line& line, std::uint64_t before) {
@@ -158,6 +170,21 @@ void Numbers::take_step(const Line& line, std::size_t at) {
     step_ = std::max<std::uint64_t>(step_, static_cast<std::uint64_t>(step));
 }
 
+// The last bar whose first step was seen, unless one has told enough.
+void Numbers::note_bar(const Line& line, long step, long all, double elapsed) {
+  if (elapsed < 0 || all <= 1) return;
+  if (step == 1 && (!bar || bar->last < kTellingSteps)) {
+    bar.emplace();
+    static_cast<Event&>(*bar) = event(line, 0);
+    bar->all = all;
+    bar->last = 1;
+    bar->first = bar->elapsed = elapsed;
+  } else if (bar && step > bar->last && all == bar->all && elapsed >= bar->elapsed) {
+    bar->last = step;
+    bar->elapsed = elapsed;
+  }
+}
+
 void Numbers::take_bar(const Line& line, std::size_t at) {
   std::string_view head = line.text.substr(0, at);
   std::size_t bracket = head.rfind(" [");
@@ -171,7 +198,11 @@ void Numbers::take_bar(const Line& line, std::size_t at) {
     if (head.find(word) != std::string_view::npos) return;
   }
   long step = read_number(head, &begin);
-  if (step > 0 && begin == slash) step_ = std::max<std::uint64_t>(step_, static_cast<std::uint64_t>(step));
+  if (step <= 0 || begin != slash) return;
+  step_ = std::max<std::uint64_t>(step_, static_cast<std::uint64_t>(step));
+  std::size_t digits = slash + 1;
+  long all = read_number(head, &digits);
+  note_bar(line, step, all, seconds_in(head.substr(bracket + 2)));
 }
 
 }  // namespace dshang::explain

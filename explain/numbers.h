@@ -28,6 +28,12 @@ class Numbers {
   struct Spike : Event {
     double value = 0, median = 0;
   };
+  // A training loop's bar: seconds of its first step, and of each of those behind it.
+  struct Bar : Event {
+    long all = 0, last = 0;  // steps
+    double first = 0, elapsed = 0;
+    double each() const { return last > 1 ? (elapsed - first) / static_cast<double>(last - 1) : 0; }
+  };
   struct Shrinking : Event {
     std::uint64_t times = 0;
     double from = 0, to = 0;  // attempted scales; 0 unknown
@@ -42,6 +48,7 @@ class Numbers {
   std::optional<Event> nan_first, nan_later, nan_in_evaluation, nan_gradients;
   std::optional<Spike> spike;
   std::optional<Shrinking> shrinking;
+  std::optional<Bar> bar;
 
  private:
   struct Of {  // a rank
@@ -51,6 +58,7 @@ class Numbers {
     std::uint64_t overflows = 0, falls = 0;
     double fell_from = 0, attempted = 0;
   };
+  void note_bar(const Line& line, long step, long all, double elapsed);
   void note_overflow(const Line& line, Of& of, double attempted, bool falls);
 
   std::map<Speaker, Of> of_;

@@ -21,6 +21,7 @@ struct LogFile {
   Place last_place;
   std::string last_line;  // the last that is not empty
   std::string trouble;    // why the rest could not be read
+  std::string no_text{};  // what it is in the place of a log; "" nothing else
 };
 
 // All lines in which an entry was seen.
@@ -46,7 +47,7 @@ struct Observed {
   std::map<int, std::string> node_of;  // by global rank
   int world_size = 0;                  // 0 unknown
   int least_ranks = 0;                 // that there must be, by what torchrun tells of those that failed
-  bool config_printed = false, config_has_nvme = false;
+  bool config_printed = false, config_has_nvme = false, muon = false;  // muon: the optimizer's name was seen
 
   const Sighting* sighting(const std::string& id) const {
     auto found = seen.find(id);

@@ -99,6 +99,7 @@ std::vector<std::string> not_checked(const Observed& observed) {
     if (!file.trouble.empty())
       notes.push_back(file.name + " could not be read behind line " + std::to_string(file.lines) + ": " +
                       file.trouble);
+    if (!file.no_text.empty()) notes.push_back(file.name + ": " + file.no_text);
     if (file.bytes == 0 && file.trouble.empty()) notes.push_back(file.name + " is empty");
   }
   return notes;

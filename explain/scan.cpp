@@ -185,7 +185,7 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
     case Sense::kTimeoutGroup:
       return seen.watchdog.take_group(line, at);
     case Sense::kOutOfMemory:
-      return sight_out_of_memory(line, use);
+      return sight_out_of_memory(line, use, at);
     case Sense::kWorldSize:
       return take_world_size(line, at);
     case Sense::kFailedRank:
@@ -195,6 +195,9 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
       return;
     case Sense::kConfigNvme:
       seen.config_has_nvme = true;
+      return;
+    case Sense::kMuon:
+      seen.muon = true;
       return;
     case Sense::kSpeaker:
       return;
@@ -224,19 +227,20 @@ void Scan::sight(Sighting& sighting, const Line& line, const Catalogue::Use& use
 // The line's beginning, or what was found where that stands far behind.
 std::string Scan::quote(const Catalogue::Use& use, const Line& line, std::size_t at) const {
   constexpr std::size_t kFar = 200;
-  if (use.entry && at > kFar) return "… " + job::printable(line.text.substr(at, kLongestText));
+  bool found = use.entry || use.sense == Sense::kOutOfMemory;
+  if (found && at > kFar) return "… " + job::printable(line.text.substr(at, kLongestText));
   std::string text = job::printable(line.text.substr(0, kLongestText));
   std::string above = use.entry && use.entry->needs_line_above ? line_above(line) : "";
   return above.empty() ? text : above + ": " + text.substr(text.find_first_not_of(' '));
 }
 
-void Scan::sight_out_of_memory(const Line& line, const Catalogue::Use& use) {
+void Scan::sight_out_of_memory(const Line& line, const Catalogue::Use& use, std::size_t at) {
   static const re2::RE2 kSaves("_zero3_consolidated_16bit_state_dict|save_16bit_model|save_checkpoint");
   Observed& seen = *observed_;
   seen.traces.mark_known(line);
   bool saves = matches(kSaves, seen.traces.frames_above(line));
   auto& all = saves ? seen.out_of_memory_in_save : seen.out_of_memory;
-  if (all.size() < kMostSpeakers) sight(all[line.who], line, use, 0);
+  if (all.size() < kMostSpeakers) sight(all[line.who], line, use, at);
 }
 
 void Scan::take_world_size(const Line& line, std::size_t at) {

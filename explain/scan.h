@@ -27,7 +27,7 @@ class Scan {
   std::string quote(const Catalogue::Use& use, const Line& line, std::size_t at) const;
   // What the same rank printed in the line above; "" where that is another's.
   std::string line_above(const Line& line) const;
-  void sight_out_of_memory(const Line& line, const Catalogue::Use& use);
+  void sight_out_of_memory(const Line& line, const Catalogue::Use& use, std::size_t at);
   void take_world_size(const Line& line, std::size_t at);
   void take_failed_rank(const Line& line, std::size_t at);
   // Moves the line number on to the one that begins before `to`.

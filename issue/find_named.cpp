@@ -42,6 +42,11 @@ std::size_t behind_quote(std::string_view text, std::size_t at) {
   return mark < text.size() && is_quote(text[mark]) ? mark + 1 : at;
 }
 
+std::size_t end_of_word(std::string_view text, std::size_t at) {
+  while (at < text.size() && !std::isspace(static_cast<unsigned char>(text[at])) && !is_quote(text[at])) ++at;
+  return at;
+}
+
 std::size_t end_of_quoted(std::string_view text, std::size_t from, char mark, bool escaped) {
   for (std::size_t at = from; at < text.size() && text[at] != '\n'; ++at) {
     if (text[at] == mark) return escaped && at > from && text[at - 1] == '\\' ? at - 1 : at;
@@ -71,6 +76,16 @@ Value value_at(std::string_view text, std::size_t from, const Name& name) {
   return {from, end_of_bare(text, from, name), false};
 }
 
+// "setenv NAME value", "aws configure set NAME value": the last word of the line.
+std::size_t begin_of_set(std::string_view text, const Name& name, std::size_t from) {
+  std::string_view before = text.substr(0, name.begin);
+  bool sets = before.ends_with("set ") || before.ends_with("setenv ");
+  std::size_t end = end_of_word(text, behind_quote(text, from));
+  end = skip_blanks(text, behind_quote(text, end));
+  bool last = end >= text.size() || text[end] == '\n' || text[end] == '\r';
+  return sets && last && name.text.find('_') != kNone ? from : kNone;
+}
+
 // Where the value of a name begins: behind = or :, inside an element of that name, as the next word of a
 // command or the next item of a list.  kNone: no value follows.
 std::size_t begin_of_value(std::string_view text, const Name& name) {
@@ -91,7 +106,7 @@ std::size_t begin_of_value(std::string_view text, const Name& name) {
   }
   if (text[mark] == '>' && name.begin > 0 && text[name.begin - 1] == '<') return mark + 1;
   if (name.option && mark > at && text[mark] != '-') return mark;
-  return kNone;
+  return mark > at ? begin_of_set(text, name, mark) : kNone;
 }
 
 bool is_secret(const Name& name, const std::string& kind, std::string_view value, bool quoted) {
@@ -111,6 +126,20 @@ bool is_secret(const Name& name, const std::string& kind, std::string_view value
   if (kind == "key" && !certain && !quoted && !looks_random(value) && value.size() < kShortToken)
     return false;
   return true;
+}
+
+// A word that names much; with such a value it is Kaggle's or W&B's.
+bool is_plain_key(std::string_view value) {
+  bool hex = value.find_first_not_of("0123456789abcdef") == kNone;
+  return (value.size() == 32 || value.size() == 40) && hex && looks_random(value);
+}
+
+void find_plain_key(std::string_view text, const Name& name, Secrets* found) {
+  std::size_t from = name.text == "key" ? begin_of_value(text, name) : kNone;
+  if (from == kNone || from >= text.size()) return;
+  Value value = value_at(text, from, name);
+  if (value.quoted && is_plain_key(text.substr(value.begin, value.end - value.begin)))
+    found->push_back({value.begin, value.end, "key by its name"});
 }
 
 void find_at(std::string_view text, const Name& name, Secrets* found) {
@@ -166,11 +195,6 @@ constexpr Command kCommands[] = {
 constexpr const char* kUserOptions[] = {"-u ", "--user ", "--user=", "--proxy-user "};
 constexpr const char* kUserPrograms[] = {"curl ", "wget ", "http "};
 
-std::size_t end_of_word(std::string_view text, std::size_t at) {
-  while (at < text.size() && !std::isspace(static_cast<unsigned char>(text[at])) && !is_quote(text[at])) ++at;
-  return at;
-}
-
 void find_user(std::string_view text, std::size_t at, Secrets* found) {
   for (std::string_view option : kUserOptions) {
     if (text.substr(at, option.size()) != option || (at > 0 && !is_blank(text[at - 1]))) continue;
@@ -187,6 +211,20 @@ void find_user(std::string_view text, std::size_t at, Secrets* found) {
   }
 }
 
+// "docker login … -p word"; "mysql … -pword".
+void find_password_option(std::string_view text, std::size_t at, Secrets* found) {
+  if (text.substr(at, 2) != "-p" || at + 2 >= text.size() || at == 0 || !is_blank(text[at - 1])) return;
+  std::size_t line = text.rfind('\n', at);
+  std::string_view before = text.substr(line == kNone ? 0 : line + 1, at - (line == kNone ? 0 : line + 1));
+  bool apart = is_blank(text[at + 2]);
+  auto runs = [&](std::string_view program) { return before.find(program) != kNone; };
+  bool known = apart ? runs("docker login ") || runs("podman login ")
+                     : runs("mysql ") || runs("mysqldump ") || runs("mariadb ");
+  std::size_t from = behind_quote(text, skip_blanks(text, at + 2)), end = end_of_word(text, from);
+  if (known && end > from && !says_nothing(text.substr(from, end - from)))
+    found->push_back({from, end, "password of a command"});
+}
+
 }  // namespace
 
 void find_named(std::string_view text, Secrets* found) {
@@ -200,6 +238,7 @@ void find_named(std::string_view text, Secrets* found) {
     Name name = name_at(text, at);
     if (!name.text.empty() && name.text.size() <= kLongestName) {
       find_at(text, name, found);
+      find_plain_key(text, name, found);
       find_netrc(text, name, found);
     }
     at = name.end;
@@ -216,7 +255,10 @@ void find_commands(std::string_view text, Secrets* found) {
         found->push_back({from, end, "password of a command"});
     }
   }
-  for (std::size_t at = text.find('-'); at != kNone; at = text.find('-', at + 1)) find_user(text, at, found);
+  for (std::size_t at = text.find('-'); at != kNone; at = text.find('-', at + 1)) {
+    find_user(text, at, found);
+    find_password_option(text, at, found);
+  }
 }
 
 }  // namespace dshang::issue

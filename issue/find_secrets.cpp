@@ -225,7 +225,8 @@ void find_forms(std::string_view text, Secrets* found) {
     for (const SecretForm& form : secret_forms()) {
       if (form.prefix[0] == text[at]) find_form(text, at, form, found);
     }
-    if (begins_here(text, at)) find_tokens_in_parts(text, at, found);
+    bool of_a_bot = at >= 4 && text.substr(at - 4, 4) == "/bot";  // api.telegram.org/bot123:…
+    if (of_a_bot || begins_here(text, at)) find_tokens_in_parts(text, at, found);
     find_azure_secret(text, at, found);
   }
 }
@@ -257,11 +258,14 @@ void find_headers(std::string_view text, Secrets* found) {
   }
 }
 
-Secrets find_secrets(std::string_view text) {
+namespace {
+
+using Find = void (*)(std::string_view, Secrets*);
+
+Secrets found_by(std::initializer_list<Find> all, std::string_view text) {
   Secrets found;
   std::vector<std::size_t> order;
-  for (auto* find : {find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands})
-    find(text, &found);
+  for (Find find : all) find(text, &found);
   for (std::size_t i = 0; i < found.size(); ++i) order.push_back(i);
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return found[a].begin != found[b].begin ? found[a].begin < found[b].begin : a < b;
@@ -278,6 +282,18 @@ Secrets find_secrets(std::string_view text) {
     if (i < named_by) whole.back().kind = found[i].kind, named_by = i;
   }
   return whole;
+}
+
+}  // namespace
+
+Secrets find_plain(std::string_view text) {
+  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands}, text);
+}
+
+Secrets find_secrets(std::string_view text) {
+  return found_by(
+      {find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands, find_encoded},
+      text);
 }
 
 }  // namespace dshang::issue

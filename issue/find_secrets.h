@@ -21,10 +21,13 @@ void find_urls(std::string_view text, Secrets* found);          // scheme://user
 void find_headers(std::string_view text, Secrets* found);       // Authorization, Cookie, Bearer …
 void find_named(std::string_view text, Secrets* found);         // NAME=value, "name": "value", --name value
 void find_commands(std::string_view text, Secrets* found);      // curl -u, sshpass -p, wandb login
+void find_encoded(std::string_view text, Secrets* found);       // any of the above, in base64
 
 // All of them, in order of their begin, none overlapping; of those that overlap the first of the list above
 // names the kind.
 Secrets find_secrets(std::string_view text);
+// The same without those in base64.
+Secrets find_plain(std::string_view text);
 
 // Letters of names and numbers, between which no secret begins.
 bool in_word(char c);

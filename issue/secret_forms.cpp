@@ -54,6 +54,7 @@ constexpr SecretForm kForms[] = {
     {"Google key", "AIza", kWord, 35},
     {"Google token", "ya29.", kWord, 20},
     {"Google key", "GOCSPX-", kWord, 20},
+    {"Google key", "GOOG1E", kUpper, 50},
     {"Stripe key", "sk_live_", kAlnum, 16},
     {"Stripe key", "sk_test_", kAlnum, 16},
     {"Stripe key", "rk_live_", kAlnum, 16},

@@ -43,15 +43,18 @@ constexpr std::array kAbout = {"file",    "path",  "dir",           "folder", "l
                                "prompt",  "name",  "type",          "ids",    "count",    "manager",
                                "url",     "uri",   "helper",        "method", "provider", "expiry",
                                "expires", "limit", "authentication"};
-constexpr std::array kPasswords = {"password", "passwd",   "passphrase", "passcode",
-                                   "pwd",      "mnemonic", "userpwd",    "passwords"};
+constexpr std::array kPasswords = {"passwd",   "passphrase", "passcode",  "pwd",
+                                   "mnemonic", "userpwd",    "passwords", "sshpass"};
+// Whose "pass" is a password.
+constexpr std::array kPassOf = {"ssh",   "become", "sudo", "db",    "smtp", "mail",
+                                "redis", "mysql",  "user", "admin", "login"};
 constexpr std::array kSecrets = {"secret", "secrets", "credential", "credentials", "cookie", "pat"};
 // Words of keys that open something; "key" alone is that of a map.
 constexpr std::array kKeysOf = {"api",        "access",     "private",  "secret", "account", "subscription",
                                 "license",    "encryption", "signing",  "shared", "storage", "auth",
                                 "ssh",        "app",        "service",  "client", "deploy",  "session",
                                 "decryption", "webhook",    "admin",    "hmac",   "jwt",     "sas",
-                                "wandb",      "openai",     "consumer", "azure"};
+                                "wandb",      "openai",     "consumer", "azure",  "fernet",  "master"};
 // Tokens of a text.
 constexpr std::array kTextTokens = {
     "pad",   "eos", "bos",    "sep",     "cls",    "mask",    "unk",   "image", "video", "audio",
@@ -82,10 +85,17 @@ bool is_token(const Words& words) {
   return last && !of_text;
 }
 
+bool is_password(const Words& words) {
+  return holds(words, kPasswords) || std::any_of(words.begin(), words.end(), [](const std::string& word) {
+           return word.ends_with("password");  // PGPASSWORD
+         });
+}
+
 bool is_pass(std::string_view name, const Words& words) {
   bool capitals = std::none_of(name.begin(), name.end(), is_lower);
   static constexpr std::array kRuns = {"forward", "backward", "per", "one", "single", "first", "second"};
-  return capitals && words.size() > 1 && words.back() == "pass" && !holds(words, kRuns);
+  if (words.size() < 2 || words.back() != "pass") return false;
+  return among(words[words.size() - 2], kPassOf) || (capitals && !holds(words, kRuns));
 }
 
 }  // namespace
@@ -97,7 +107,7 @@ std::string secret_name_kind(std::string_view name) {
   bool hook = words.size() > 1 && words[words.size() - 2] == "webhook" && words.back() == "url";
   if (hook) return "webhook";
   if (among(words.back(), kAbout)) return "";
-  if (holds(words, kPasswords) || is_pass(name, words)) return "password";
+  if (is_password(words) || is_pass(name, words)) return "password";
   if (is_key(words)) return "key";
   if (holds(words, kSecrets)) return "secret";
   if (is_token(words)) return "token";

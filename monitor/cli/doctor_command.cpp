@@ -56,7 +56,8 @@ void read_inputs(const Options& options, Facts* facts) {
   std::error_code error;
   const std::string& launched = facts->launch.config;
   bool readable = std::filesystem::is_regular_file(launched, error);
-  if (!facts->config && readable) facts->config = doctor::read_config(launched);
+  if (!facts->config)
+    facts->config = readable ? doctor::read_config(launched) : doctor::config_in_base64(launched);
   if (before == 1 && readable && !std::filesystem::equivalent(words[0], launched, error))
     facts->not_checked.push_back(launched + ", the config of the launch command: " + words[0] +
                                  " was named in its place");
@@ -105,8 +106,12 @@ Facts gather(const Options& options, const std::vector<Area>& areas) {
   doctor::measure_job(&facts);
   if (has(areas, Area::kEnv)) doctor::measure_network(&facts);
   doctor::measure_places(&facts);
-  if (options.validate) doctor::ask_deepspeed(&facts);
+  if (options.validate && has(areas, Area::kConfig)) doctor::ask_deepspeed(&facts);
+  if (options.validate && has(areas, Area::kMachine)) doctor::ask_ds_report(&facts);
   if (options.ssh) doctor::measure_nodes(std::filesystem::current_path().string(), &facts);
+  if (facts.hostfile && facts.nodes.value_or(1) > 1 && !options.ssh)
+    facts.not_checked.push_back("the nodes of " + facts.hostfile->path + ": --ssh looks at each");
+  if (options.ssh && !facts.hostfile) facts.not_checked.push_back("the other nodes: --ssh needs a hostfile");
   return facts;
 }
 
@@ -140,7 +145,8 @@ void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv) {
                    "a JSON object of facts in the place of measured ones; - is standard input");
   verb->add_option("--env-file", options->environment, "KEY=VALUE lines in the place of the environment");
   verb->add_option("--only", options->only, "some of config,hostfile,env,machine,checkpoint,model");
-  verb->add_flag("--validate", options->validate, "let the installed DeepSpeed check the config too");
+  verb->add_flag("--validate", options->validate,
+                 "let the installed DeepSpeed check the config too, and run its ds_report");
   verb->add_flag("--ssh", options->ssh, "reach every host of the hostfile, and compare them");
   verb->add_flag("--json", options->json, "findings as JSON");
   verb->add_flag("--rules", options->rules, "list the rules");

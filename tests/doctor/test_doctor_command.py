@@ -1,4 +1,5 @@
 """The command itself: what it says to wrong words, what it measures, how it prints."""
+import base64
 import json
 import os
 import resource
@@ -106,6 +107,21 @@ def test_the_launch_command_tells_ranks_config_and_script(tmp_path):
     assert json.loads(doctor("--json", *launch, cwd=tmp_path).stdout)["findings"] == []
 
 
+@pytest.mark.parametrize("config, ids", [({"train_batch_size": 6}, ["12.3-1"]), ({"train_batch_size": 8}, [])])
+def test_a_config_in_base64_is_read(config, ids):
+    word = base64.urlsafe_b64encode(json.dumps(config).encode()).decode()
+    launch = ["--", "deepspeed", "--num_gpus", "4", "train.py", "--deepspeed_config"]
+    told = json.loads(doctor("--only", "config", "--json", *launch, word).stdout)
+    assert [one["id"] for one in told["findings"]] == ids
+    assert [one["id"] for one in json.loads(doctor("--only", "config", "--json", *launch, word[:-3]).stdout)["findings"]] == ["12.3-5"]
+
+
+def test_a_hostfile_of_something_else_is_told_in_short(tmp_path):
+    (tmp_path / "hosts").write_bytes(bytes(range(256)) * 400)
+    told = doctor("--hostfile", tmp_path / "hosts", "--only", "hostfile")
+    assert told.returncode == 1 and "WILL FAIL [12.9-5]" in told.stdout and len(told.stdout.splitlines()) < 25, told.stdout
+
+
 def test_the_number_of_ranks_comes_from_the_hostfile(config, tmp_path):
     config.write_text(json.dumps({**CONFIG, "train_batch_size": 12}))
     (tmp_path / "hosts").write_text("a slots=4\nb slots=4\n")
@@ -166,6 +182,7 @@ while [ "$1" = -o ]; do shift 2; done
 case $1 in
   closed) echo "closed: Permission denied (publickey)." >&2; exit 255 ;;
   b) sh -c "cd() { command cd \"$OTHER\"; }; $2" ;;
+  small) sh -c "ulimit -n 256; $2" ;;
   *) sh -c "$2" ;;
 esac
 """
@@ -189,6 +206,28 @@ def test_hosts_are_reached_and_compared_when_asked(tmp_path):
     (here / "hosts").write_text("a slots=1\nclosed slots=1\n")
     found = findings(*ask, cwd=here, env=env)
     assert [one["id"] for one in found] == ["12.9-1"] and "Permission denied (publickey)" in found[0]["summary"]
+
+
+    (here / "hosts").write_text("a slots=1\nb slots=1\n")
+    (other / "ds_config.json").unlink()
+    found = findings("ds_config.json", "--hostfile", "hosts", "--only", "config,hostfile", "--ssh", cwd=here, env=env)
+    assert [one["id"] for one in found] == ["12.3-5"] and "does not exist on b" in found[0]["summary"]
+    (here / "hosts").write_text("a slots=2\nsmall slots=2\n")
+    found = {one["id"]: one for one in findings("--hostfile", "hosts", "--only", "hostfile,machine", "--ssh", cwd=here, env=env)}
+    assert "open_files is 256 on small" in found["12.9-2"]["summary"]
+    assert "on small: only 256 files may be open" in found["X-40"]["summary"] and "ulimit -n of small" in found["X-40"]["where"]
+
+
+def test_nodes_that_nobody_asked_are_named(tmp_path):
+    (tmp_path / "hosts").write_text("a slots=1\nb slots=1\n")
+
+    def notes(*arguments):
+        told = json.loads(doctor("--only", "hostfile", "--json", *arguments, cwd=tmp_path, env=MINIMAL).stdout)
+        return [note for note in told["not_checked"] if "--ssh" in note]
+    assert notes("--hostfile", "hosts") == ["the nodes of hosts: --ssh looks at each"]
+    assert notes("--ssh") == ["the other nodes: --ssh needs a hostfile"]
+    (tmp_path / "hosts").write_text("a slots=1\n")
+    assert notes("--hostfile", "hosts") == []
 
 
 def test_nvme_on_memory_is_seen(config):

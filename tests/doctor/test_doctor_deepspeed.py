@@ -114,3 +114,45 @@ def test_a_python_without_deepspeed_is_said(tmp_path):
     (tmp_path / "python").chmod(0o755)
     told = json.loads(doctor(tmp_path / "c.json", "--only", "config", "--json", "--validate", "--", tmp_path / "python", "train.py").stdout)
     assert told["findings"] == [] and any("cannot be imported" in note for note in told["not_checked"])
+
+
+FAKE_PYTHON = """#!/bin/sh
+# A DeepSpeed of its own in the place of the installed one.
+[ "$*" = "-m deepspeed.env_report" ] || exit 3
+cat "${0%/bin/python}/report"
+exit "$(cat "${0%/bin/python}/status")"
+"""
+OFFLOADED = {"train_batch_size": 8, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "bf16": {"enabled": True},
+             "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "cpu", "pin_memory": False}}}
+
+
+@pytest.fixture
+def faked(tmp_path):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").write_text(FAKE_PYTHON)
+    (tmp_path / "bin" / "python").chmod(0o755)
+    (tmp_path / "lib" / "python3.11" / "site-packages" / "deepspeed-0.19.8.dist-info").mkdir(parents=True)
+    (tmp_path / "c.json").write_text(json.dumps(OFFLOADED))
+
+    def ask(report, status):
+        (tmp_path / "report").write_text(report)
+        (tmp_path / "status").write_text(str(status))
+        told = doctor(tmp_path / "c.json", "--only", "machine", "--json", "--validate", "--", tmp_path / "bin" / "python", "train.py")
+        return {one["id"]: one["summary"] for one in json.loads(told.stdout)["findings"]}
+    return ask
+
+
+def test_what_ds_report_says_of_ops_counts(faked):
+    row = "cpu_adam ............... \x1b[93m[NO]\x1b[0m ....... \x1b[92m[{}]\x1b[0m\n"
+    assert "ds_report: [NO] … [NO]" in faked(row.format("NO"), 0)["12.2-3"]
+    assert not {"12.2-3", "12.1-1"} & set(faked(row.format("OKAY"), 0))
+
+
+def test_a_ds_report_that_fails_is_told(faked):
+    told = faked("Traceback (most recent call last):\nImportError: libcudart.so.12: cannot open shared object file\n", 1)
+    assert told["12.1-1"] == "DeepSpeed 0.19.8 is installed, and ds_report fails: ImportError: libcudart.so.12: cannot open shared object file"
+
+
+def test_the_report_of_the_installed_deepspeed_is_read(tmp_path):
+    told = json.loads(doctor("--only", "machine", "--json", "--validate", "--", sys.executable, "train.py").stdout)
+    assert "12.1-1" not in {one["id"] for one in told["findings"]} and not [note for note in told["not_checked"] if note.startswith("ds_report")]

@@ -39,8 +39,12 @@ SHARDS = ["latest=step1", "step1/mp_rank_00_model_states.pt", "step1/bf16_zero_p
 TWO_NODES = {"nodes": 2, "command": ["deepspeed", "--hostfile", "hosts", "train.py"]}
 
 
-def node(name, **facts):
-    return {"name": name, "facts": facts}
+def node(name, slots=None, **facts):
+    return {"name": name, "facts": facts, **({"slots": slots} if slots else {})}
+
+
+def nodes(a, b, slots=None):
+    return {"nodes": 2, "other_nodes": [node("a", slots, **a), node("b", slots, **b)]}
 
 
 # rule, what triggers it, what nearly does
@@ -118,6 +122,20 @@ CASES = [
     ("12.9-2", dict(facts={"other_nodes": [node("a", ds_config="1", torch="2.4.0"), node("b", ds_config="2", torch="2.4.0")]}),
      dict(facts={"other_nodes": [node("a", ds_config="1"), node("b", ds_config="1", driver="5")]})),
 
+    ("12.9-2", dict(facts=nodes({"shm_bytes": "68719476736"}, {"shm_bytes": "1073741824"})),
+     dict(facts=nodes({"interfaces": "lo eth0"}, {"interfaces": "lo ens3"}))),
+    ("12.9-2", dict(facts=nodes({"python": "none"}, {})), dict(facts=nodes({}, {}))),
+    ("12.3-5", dict(config=plain(), facts=nodes({"ds_config": "1"}, {"ds_config": "none"})),
+     dict(config=plain(), facts=nodes({"ds_config": "1"}, {"ds_config": "1"}))),
+    ("12.9-6", dict(facts=nodes({"ops": "cpu_adam"}, {"ops": "none"})), dict(facts=nodes({"ops": "cpu_adam"}, {"ops": "cpu_adam"}))),
+    ("12.9-6", dict(facts=nodes({"ops_built_with": "2.4", "torch": "2.5.1"}, {})), dict(facts=nodes({"ops_built_with": "0.0", "torch": "2.5.1"}, {}))),
+    ("12.9-3", dict(env={"NCCL_SOCKET_IFNAME": "eth0"}, facts=nodes({"interfaces": "lo eth0"}, {"interfaces": "lo ens3"})),
+     dict(env={"NCCL_SOCKET_IFNAME": "eth0,ens"}, facts=nodes({"interfaces": "lo eth0"}, {"interfaces": "lo ens3"}))),
+    ("X-08", dict(facts=nodes({"shm_bytes": "67108864"}, {"shm_bytes": "67108864"}, 8)), dict(facts=nodes({"shm_bytes": "67108864"}, {"shm_bytes": "67108864"}, 1))),
+    ("X-33", dict(facts=nodes({"gpus": "8"}, {"gpus": "4"}, 8)), dict(facts=nodes({"gpus": "8"}, {"gpus": "4"}, 4))),
+    ("X-45", dict(config=offloaded(), facts=nodes({"memlock_bytes": "65536"}, {})), dict(config=offloaded(), facts=nodes({"memlock_bytes": "unlimited"}, {}))),
+    ("12.2-3", dict(config=offloaded(), facts=nodes({"gxx": "none"}, {})), dict(config=offloaded(), facts=nodes({"gxx": "none", "ops": "cpu_adam"}, {}))),
+
     ("12.3-5", dict(facts={"command": ["deepspeed", "train.py", "--deepspeed", "no_such_config.json"]}),
      dict(config=plain(), facts={"command": ["deepspeed", "train.py", "--deepspeed", "ds_config.json"]})),
     ("12.1-3", dict(env={"NCCL_DEBUG": "DEBUG"}), dict(env={"NCCL_DEBUG": "warn"})),
@@ -149,6 +167,7 @@ CASES = [
     ("12.9-3", dict(env={"MASTER_ADDR": "localhost"}, facts={"nodes": 2}), dict(env={"MASTER_ADDR": "localhost"})),
     ("12.9-4", dict(env={"NCCL_IB_DISABLE": "1"}, facts={"nodes": 2, "infiniband": True}), dict(env={"NCCL_IB_DISABLE": "1"}, facts={"infiniband": True})),
     ("X-10", dict(facts={"gpus": 2, "acs_redirects": True, "nvlink": False}), dict(facts={"gpus": 2, "acs_redirects": True, "nvlink": True})),
+    ("12.1-1", dict(facts={"ds_report_fails": "ImportError: libcudart.so.12: cannot open shared object file"}), dict(facts={"ds_report_fails": ""})),
     ("12.2-1", dict(env={"TORCH_CUDA_ARCH_LIST": "6.1 8.6+PTX"}, facts={"nvcc": "13.0"}), dict(env={"TORCH_CUDA_ARCH_LIST": "7.0;8.0"}, facts={"nvcc": "12.4"})),
     ("12.2-1", dict(facts={"nvcc": "12.4", "gpu": [{"compute_cap": "12.0"}]}), dict(facts={"nvcc": "12.8", "gpu": [{"compute_cap": "12.0"}]})),
     ("12.2-2", dict(config=zero(2), facts={"gpus": 8, "nvcc": "none"}), dict(config=zero(2), facts={"gpus": 8, "nvcc": "none", "ops": {"fused_adam": {"installed": True}}})),
@@ -233,6 +252,21 @@ def test_a_disk_that_fills(tmp_path):
     with open(tmp_path / "step1" / "bf16_zero_pp_rank_0_mp_rank_00_optim_states.pt", "wb") as file:
         file.truncate(1 << 20)
     assert findings(*arguments, text='{"world_size": 1}') == []
+
+
+def test_what_nodes_have_in_common_is_told_once():
+    many = [node(f"n{number}", 8, gpus="8", shm_bytes="67108864", torch="2.14.1") for number in range(9)]
+    many.append(node("odd", 8, gpus="8", shm_bytes=str(64 << 30), torch="2.5.1"))
+    found = {one["id"]: one for one in findings("--facts", "-", text=json.dumps({"nodes": 10, "other_nodes": many}))}
+    assert set(found) == {"12.9-2", "X-08"}
+    assert found["X-08"]["summary"] == "on n0, n1, n2, n3 and 5 more: /dev/shm has 64 MiB for 8 ranks"
+    assert "torch is 2.5.1 on odd, 2.14.1 on n0, n1, n2, n3 and 5 more" in found["12.9-2"]["summary"]
+    assert (found["12.9-2"]["severity"], found["12.9-2"]["where"]) == ("error", "odd")
+
+
+def test_limits_that_differ_are_no_error():
+    found = findings("--facts", "-", text=json.dumps(nodes({"open_files": "65536"}, {"open_files": "524288"})))
+    assert [(one["id"], one["severity"]) for one in found] == [("12.9-2", "warning")]
 
 
 def test_every_rule_has_a_case():

@@ -23,6 +23,41 @@ def test_a_mistake_gets_one_line_that_helps(arguments, says, tmp_path):
     assert says in told.stderr and told.stderr.startswith("dshang: ") and told.stderr.count("\n") == 1, told.stderr
 
 
+@pytest.mark.parametrize("content, says", [
+    (b"\x1f\x8bgarbage", "log: unknown compression method"),
+    (gzip.compress(b"step 1\n" * 100)[:10], "log: it is cut off"),
+])
+def test_a_packed_log_of_which_nothing_can_be_read_is_refused(content, says, tmp_path):
+    (tmp_path / "log").write_bytes(content)
+    told = explain("log", cwd=tmp_path)
+    assert (told.returncode, told.stdout, told.stderr) == (2, "", f"dshang: {says}\n")
+
+
+@pytest.mark.parametrize("content, note", [
+    (f"step 1\n{OOM}\n".encode("utf-16"), "log: it looks like UTF-16: iconv -f UTF-16 -t UTF-8 makes a log of it"),
+    (bytes(range(256)) * 40, "log: much of it is no text; is it a log?"),
+    (b"step 1 \x1b[31mred\x1b[0m\tloss \xff\r\n" * 40, None),
+])
+def test_what_is_no_text_is_said_to_be_none(content, note, tmp_path):
+    (tmp_path / "log").write_bytes(content)
+    assert report("log", cwd=tmp_path)["not_checked"] == ([note] if note else [])
+
+
+def test_what_is_found_far_behind_in_a_line_is_quoted():
+    assert "… CUDA out of memory. Tried to allocate 2.00 GiB" in findings("-", text="x" * 5000 + OOM + "\n")[0]["summary"]
+
+
+@pytest.mark.parametrize("line, port", [
+    ("torch.distributed.DistNetworkError: The server socket has failed to listen on any local network address. port: 29517, useIpv6: true, "
+     "code: -98, name: EADDRINUSE, message: address already in use", 29517),
+    ("[W1102 10:00:00.1 socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29518 (errno: 98 - Address already in use).", 29518),
+])
+def test_the_port_that_is_in_use_is_the_one_to_look_at(line, port):
+    told = findings("-", text=line + "\n")
+    assert [one["id"] for one in told] == ["12.3-3"] and f"'sport = :{port}'" in told[0]["fix"][0]
+    assert "29500" not in json.dumps(told)
+
+
 def test_standard_input_is_read_where_no_log_is_named():
     told = explain(text=OOM + "\n")
     assert told.returncode == 1 and "WILL FAIL [12.6-1]" in told.stdout and "standard input:1" in told.stdout

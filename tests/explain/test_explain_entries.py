@@ -35,6 +35,11 @@ def timeout(rank, seq=54, op="ALLREDUCE", numel=1, group=None):
     return text
 
 
+def bars(*elapsed, name="muon"):
+    return f"optimizer_name ............... {name}\n" + "\r".join(
+        f"  1%|          | {step}/300 [{seconds // 60:02}:{seconds % 60:02}<10:00,  1.00s/it]" for step, seconds in enumerate(elapsed, 1)) + "\n"
+
+
 # entry, log that shows it, near miss
 CASES = [
     ("12.1-5", "1 validation error for DeepSpeedFP16Config\nloss_scale\n", "1 validation error for tomorrow\n"),
@@ -164,6 +169,8 @@ CASES = [
     ("12.8-2", "AssertionError: AutoTP not supported for model. Please use kernel injection\n", "AutoTP is supported\n"),
     ("12.8-3", "size mismatch for base.q.lora_A.weight: copying a param with shape torch.Size([0]) from checkpoint, the shape in current model is torch.Size([8, 64]).\n",
      "size mismatch for base.q.lora_A.weight: copying a param with shape torch.Size([8, 32]) from checkpoint, the shape in current model is torch.Size([8, 64]).\n"),
+    ("12.13-2", bars(71, 72, 72, 73, 73), bars(20, 40, 60, 80, 100)),
+    ("12.13-2", bars(31, 32, 33, 34, name="Muon"), bars(31, 32, 33, 34, name="adamw")),
     ("X-46", timeout(2), "Watchdog started\n"),
     ("E-01", timeout(0, 54) + timeout(1, 54, "ALLGATHER"), ""),
     ("E-02", "RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running collective: x\n", "collectives match\n"),

@@ -2,7 +2,9 @@
 
 They are put together from parts, so that no scanner takes this file for a leak.
 """
+import base64
 import hashlib
+import json
 import string
 
 HEX = "0123456789abcdef"
@@ -61,6 +63,7 @@ BY_FORM = {
 }
 
 RANDOM = made(40, HEX, "wandb")
+CONFIG_64 = base64.urlsafe_b64encode(json.dumps({"train_batch_size": 8, "wandb": {"api_key": made(40, HEX, "w64")}}).encode()).decode().rstrip("=")
 
 IN_CONTEXT = {
     "W&B in the environment": (f"WANDB_API_KEY={RANDOM}", RANDOM),
@@ -111,6 +114,19 @@ IN_CONTEXT = {
     "SQL server": ("Server=db;User Id=me;Password=s3cretW2rd;", "s3cretW2rd"),
     "MLflow": ("MLFLOW_TRACKING_PASSWORD=s3cretW3rd", "s3cretW3rd"), "Neptune": ("NEPTUNE_API_TOKEN=" + made(60, ALNUM, "np"), made(60, ALNUM, "np")),
     "ClearML": (f'"secret_key" = "{made(30, ALNUM, "cm")}"', made(30, ALNUM, "cm")),
+    "PGPASSWORD": (f"PGPASSWORD={made(14, ALNUM, 'pg')} psql -h db", made(14, ALNUM, "pg")),
+    "SSHPASS": (f"SSHPASS={made(14, ALNUM, 'sp')} sshpass -e ssh worker-1", made(14, ALNUM, "sp")),
+    "Ansible": (f"ansible_ssh_pass={made(14, ALNUM, 'an')}", made(14, ALNUM, "an")),
+    "docker login": (f"docker login -u me -p {made(14, ALNUM, 'dl')} r.example", made(14, ALNUM, "dl")),
+    "mysql": (f"mysql -u root -p{made(14, ALNUM, 'my')} runs", made(14, ALNUM, "my")),
+    "setenv": (f"setenv HF_TOKEN {made(37, ALNUM, 'se')}", made(37, ALNUM, "se")),
+    "aws configure": (f"aws configure set aws_secret_access_key {made(40, ALNUM, 'ac')}", made(40, ALNUM, "ac")),
+    "Kaggle file": (f'{{"username": "me", "key": "{made(32, HEX, "kg")}"}}', made(32, HEX, "kg")),
+    "W&B login in Python": (f"wandb.login(key='{made(40, HEX, 'wp')}')", made(40, HEX, "wp")),
+    "Telegram address": ("https://api.telegram.org/bot1102015431:AA" + made(33, WORD, "tg") + "/sendMessage", "AA" + made(33, WORD, "tg")),
+    "Fernet": (f"FERNET_KEY={made(43, WORD, 'fn')}=", made(43, WORD, "fn")),
+    "Google storage": ("GOOG1E" + made(55, UPPER, "gs"), made(55, UPPER, "gs")),
+    "configuration in base64": (f"train.py --deepspeed_config {CONFIG_64}", CONFIG_64),
     "seen elsewhere by its name": (f"the server refused {RANDOM} (status 401)", RANDOM),
 }
 
@@ -128,7 +144,10 @@ MUST_STAY = [
     "/dev/disk/by-id/nvme-Samsung_SSD_990_PRO_2TB_S7KHNJ0W123456", "hf_config", "hf_transfer==0.1.6", "AKIA", "ghp_short",
     "deepspeed --num_gpus 8 train.py --deepspeed ds_config.json", "torchrun --nproc-per-node=8 --rdzv-endpoint=localhost:0 train.py",
     "-----BEGIN CERTIFICATE-----", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBvZ9 me@host", "forward_pass=3", "Authorization: none",
-    "f\"Bearer {token}\"", "secret_file=/run/secrets/x", "world_info=eyJsb2NhbGhvc3QiOiBbMCwgMSwgMiwgM119", "step 12 token 7",
+    "f\"Bearer {token}\"", "secret_file=/run/secrets/x", "world_info=eyJsb2NhbGhvc3QiOiBbMCwgMSwgMiwgM119",
+    "docker run -p 8080:80 image", "mkdir -p a/bc/def", "ssh -p 2222 worker-1", "mysql -p runs", "set the_token to the next word", '"key": "value_of_it"',
+    "two_pass=true", "first_pass: 3.2 s", "setenv NCCL_DEBUG INFO", "the keyword password set password policy", "route_key=0a1b",
+    "--deepspeed_config " + base64.b64encode(b'{"train_batch_size": 8, "bf16": {"enabled": true}}').decode(), "step 12 token 7",
     "RuntimeError: The size of tensor a (4096) must match", "job 0a1b2c3d4e5f60718293a4b5c6d7e8f9", "nvidia-nccl-cu13==2.30.7",
     "SKIP_EVAL=1", "key-value cache", "SG.weight", "dapi", "author: someone", "Authorized users only", "optimizer.step(token)",
     "image_token = \"<image>\"", "cookiecutter==2.1", "monkey: 12345678901234567890", "passed: 12, failed: 0", "private_key_path: /x/y",
