@@ -13,6 +13,7 @@
 #include "detectors/memory_time.h"
 #include "detectors/memory_use.h"
 #include "detectors/rank_list.h"
+#include "detectors/went_on.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -66,6 +67,15 @@ struct Tight {
   }
 };
 
+// A rank did not catch it, and has ended or is about to.
+bool ended_by_it(const JobView& view, const Tight& tight) {
+  return std::any_of(tight.ranks.begin(), tight.ranks.end(), [&](const auto& one) {
+    const auto& [rank, comm] = one;
+    return went_on_at(*rank, comm->begin_ns) == 0 &&
+           (!rank->alive() || uncaught_since(view, *rank, comm->begin_ns));
+  });
+}
+
 Finding finding_of(const JobView& view, const Tight& tight, const std::string& headroom) {
   const auto& [worst, found] = *std::min_element(
       tight.ranks.begin(), tight.ranks.end(),
@@ -82,9 +92,10 @@ Finding finding_of(const JobView& view, const Tight& tight, const std::string& h
                              (many ? " on rank " + std::to_string(worst->rank) : "") +
                              (at.empty() ? "" : " (" + at + ")") + (failed ? "; its creation failed" : ""));
   f.certainty = f.class_certainty = failed ? Certainty::kProven : Certainty::kJudged;
+  if (failed && ended_by_it(view, tight)) f.severity = Severity::kError;
   f.evidence.push_back(
-      size + " was created with " + bytes_text(comm.free_before) + " free" +
-      (comm.free_after == kUnknownBytes ? "" : ", " + bytes_text(comm.free_after) + " were left"));
+      size + (failed ? " was to be created with " : " was created with ") + bytes_text(comm.free_before) +
+      " free" + (comm.free_after == kUnknownBytes ? "" : ", " + bytes_text(comm.free_after) + " were left"));
   RankList peers;
   for (const RankView& other : view.ranks) {
     for (const Comm& theirs : other.records().comms) {

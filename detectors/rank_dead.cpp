@@ -54,10 +54,12 @@ void add_last_exception(const JobView& view, const job::RankView& rank, Finding&
   finding.evidence.push_back("last exception of rank " + std::to_string(rank.rank) + ": " + text);
 }
 
+// A request for device memory, or a communicator for which none was left, that failed on it.
 std::optional<std::size_t> allocation_failure_of(const Work& work, Rank rank) {
   for (std::size_t i = 0; i < work.findings.size(); ++i) {
     const Finding& f = work.findings[i];
-    if (f.type == "alloc-failed" && std::count(f.suspects.begin(), f.suspects.end(), rank)) return i;
+    bool failed = f.type == "alloc-failed" || (f.type == "memory-pressure" && f.severity == Severity::kError);
+    if (failed && std::count(f.suspects.begin(), f.suspects.end(), rank)) return i;
   }
   return std::nullopt;
 }

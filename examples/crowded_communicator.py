@@ -4,7 +4,7 @@
     dshang dry-run -n 2 --gpu t4-16g -- torchrun examples/crowded_communicator.py            the repaired program
 
 torch makes a communicator when a group is used for the first time, and NCCL takes some 100 MiB for each, outside of torch's
-allocator (SIMGPU_COMM_MB on the simulated GPU).
+allocator (SIMGPU_COMM_MB on the simulated GPU).  What the ranks say themselves is "unhandled cuda error".
 The repair: groups are used once at the start, and the cache leaves room.
 """
 import torch

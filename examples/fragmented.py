@@ -1,4 +1,4 @@
-"""DDP: outputs grow from step to step, the best of each are kept, and what is free lies in pieces that are too small.
+"""DDP: outputs grow from step to step, the best half of each is kept, and what is free lies in pieces that are too small.
 
     dshang dry-run -n 2 --gpu t4-16g -- torchrun examples/fragmented.py --mistake
     dshang dry-run -n 2 --gpu t4-16g -- torchrun examples/fragmented.py            the repaired program
@@ -21,7 +21,7 @@ from torch.nn.parallel import DistributedDataParallel
 from memory_model import Model, samples
 from small_model import arguments, say, this_rank
 
-MIB, FIRST, GROWTH, KEPT, BEST = 1 << 20, 1500, 75, 6, 0.6
+MIB, FIRST, GROWTH, KEPT, BEST = 1 << 20, 1900, 75, 6, 0.5
 
 args = arguments(mistake="the allocator takes a segment for each large request")
 rank, device = this_rank()
@@ -29,7 +29,7 @@ torch.distributed.init_process_group("nccl")
 model = DistributedDataParallel(Model().to(device, torch.bfloat16), device_ids=[device.index])
 optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
 best = deque(maxlen=KEPT)                  # of the newest steps
-for step in range(max(args.steps, 14)):
+for step in range(max(args.steps, 10)):
     outputs = torch.empty(FIRST + GROWTH * step, MIB, dtype=torch.uint8, device=device)
     best.append(outputs[:int(BEST * len(outputs))].clone())
     del outputs

@@ -17,7 +17,7 @@ torch.distributed.init_process_group("nccl")
 model = DistributedDataParallel(Model().to(device, torch.bfloat16), device_ids=[device.index])
 optimizer = torch.optim.AdamW(model.parameters(), foreach=False)
 for step in range(args.steps):
-    model(samples(70 if args.mistake else 32, 1024, device)).backward()
+    model(samples(77 if args.mistake else 32, 1024, device)).backward()
     optimizer.step()
     optimizer.zero_grad()
     say(rank, f"step {step} done")

@@ -16,12 +16,13 @@ from torch import nn
 from memory_model import WIDTH, Model, config, samples
 from small_model import arguments, say, this_rank
 
-VOCABULARY, EVALUATED, LENGTH = 262144, 5, 1024
+VOCABULARY, EVALUATED, LENGTH = 524288, 4, 512
 
 args = arguments(mistake="outputs are kept on the device, and put together there")
 deepspeed.init_distributed("nccl")
 rank, device = this_rank()
 settings = config(3, 1)
+settings.update(optimizer={"type": "SGD", "params": {"lr": 1e-3}}, zero_allow_untested_optimizer=True)
 settings["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
 
 
