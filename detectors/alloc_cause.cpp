@@ -39,6 +39,24 @@ bool has_longer_batch(const job::AllocFailure& failure, const std::vector<const 
          kLargerBatch * static_cast<double>(elements(usual->batch));
 }
 
+bool in_evaluation(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
+  const auto& visits = rank.records().visits;
+  std::uint8_t outermost =
+      2;  // the first module of the pass that is looked at, from behind: whether it trains
+  for (std::uint64_t n = visits.end(); n-- > visits.first();) {
+    const job::Visit& visit = visits.at(n);
+    if (visit.torn || visit.time_ns > failure.time_ns) continue;
+    if (visit.kind == flight::VisitKind::kModuleEnter) outermost = visit.training;
+    if (visit.kind == flight::VisitKind::kStep) return false;
+    if (visit.kind != flight::VisitKind::kPhasePush) continue;
+    const std::string& phase = view.names().text(visit.phase);
+    if (phase == "eval") return true;
+    if (phase == "forward") return outermost == 0;
+    if (phase == "backward" || phase == "optimizer") return false;
+  }
+  return false;
+}
+
 std::uint64_t taken_by_nobody(const job::AllocFailure& failure) {
   Bytes free = known(failure.free), total = known(failure.total);
   if (!free || !total) return 0;
@@ -49,6 +67,7 @@ AllocCause cause_of(const JobView& view, const job::RankView& rank, const job::A
   if (failure.phase && view.names().text(failure.phase) == "save") return AllocCause::kSave;
   if (taken_in_its_place(other_users_in(message_behind(view, rank, failure)), failure))
     return AllocCause::kOthersOnCard;
+  if (in_evaluation(view, rank, failure)) return AllocCause::kEvaluation;
   std::vector<const job::MemoryStep*> before = memory_steps(rank);
   before.erase(std::remove_if(before.begin(), before.end(),
                               [&](const job::MemoryStep* step) { return step->time_ns > failure.time_ns; }),

@@ -10,7 +10,7 @@
 
 namespace dshang::detect {
 
-enum class AllocCause { kStep, kSave, kOthersOnCard, kLongerBatch };
+enum class AllocCause { kStep, kSave, kOthersOnCard, kEvaluation, kLongerBatch };
 
 AllocCause cause_of(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure);
 
@@ -23,6 +23,10 @@ std::uint64_t taken_in_its_place(const std::vector<CardUser>& users, const job::
 
 // Its batch is far larger than the usual one of these steps.
 bool has_longer_batch(const job::AllocFailure& failure, const std::vector<const job::MemoryStep*>& steps);
+
+// The newest forward pass before it was one of a model that is not in training (not only a part of it that is
+// frozen), and nothing of training came behind.
+bool in_evaluation(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure);
 
 // What no call of this process accounts for: context, NCCL, libraries, other processes; 0 where not known.
 std::uint64_t taken_by_nobody(const job::AllocFailure& failure);

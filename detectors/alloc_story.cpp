@@ -194,6 +194,24 @@ bool tell_save(const Case& c, AllocStory& story) {
   return true;
 }
 
+bool tell_evaluation(const Case& c, AllocStory& story) {
+  if (!in_evaluation(c.view, c.rank, c.failure)) return false;
+  story.summary = ", in an evaluation";
+  if (has_longer_batch(c.failure, c.steps))
+    story.summary += ": its batch is " + batch_text(c.failure.batch) + ", in training usually " +
+                     batch_text(usual_batch(c.steps)->batch);
+  story.evidence.push_back("the newest forward pass was one of a model that is not in training");
+  story.fix = {
+      "Keep nothing of an evaluation on the device that is not needed: of each output `.item()`, the arg-max "
+      "or "
+      "`.cpu()` instead of a list of outputs (Hugging Face Trainer: `eval_accumulation_steps`, "
+      "`preprocess_logits_for_metrics`).",
+      "Evaluate under `torch.no_grad()`, with a smaller batch of its own (`per_device_eval_batch_size`), and "
+      "once "
+      "before the first step, so that it fails at once or never."};
+  return true;
+}
+
 bool tell_longer_batch(const Case& c, AllocStory& story) {
   if (!has_longer_batch(c.failure, c.steps)) return false;
   story.summary = ": its batch is " + batch_text(c.failure.batch) + ", usually " +
@@ -324,8 +342,8 @@ void tell_nvme(const Case& c, AllocStory& story) {
 AllocStory story_of(const JobView& view, const RankView& rank, const AllocFailure& failure) {
   Case c = case_of(view, rank, failure);
   AllocStory story;
-  bool is_special = tell_save(c, story) || tell_other_process(c, story) || tell_longer_batch(c, story) ||
-                    tell_one_card(c, story);
+  bool is_special = tell_save(c, story) || tell_other_process(c, story) || tell_evaluation(c, story) ||
+                    tell_longer_batch(c, story) || tell_one_card(c, story);
   std::vector<std::string> special = std::move(story.evidence);
   story.evidence = {"allocated by the process through CUDA at that moment: " + bytes_text(c.taken)};
   if (std::string line = holders_text(c); !line.empty() && (c.allocator || c.other.value_or(0)))

@@ -10,24 +10,8 @@ The repair: DistributedDataParallel, a rank for each card.
 import torch
 from torch import nn
 
-from memory_model import WIDTH, Model, samples
+from memory_model import WithHead, samples
 from small_model import arguments, say, this_rank
-
-VOCABULARY = 32768
-
-
-class WithHead(Model):
-    """Outputs that are larger than what they are made of, as those of language models."""
-
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
-
-    def forward(self, x):
-        for block in self.blocks:
-            x = block(x)
-        return self.head(x)
-
 
 args = arguments(mistake="the model is wrapped in torch.nn.DataParallel")
 rank, device = this_rank()

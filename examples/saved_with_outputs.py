@@ -11,9 +11,8 @@ import tempfile
 import deepspeed
 import torch
 import torch.distributed as dist
-from torch import nn
 
-from memory_model import WIDTH, Model, config, samples
+from memory_model import WithHead, config, samples
 from small_model import arguments, say, this_rank
 
 VOCABULARY, EVALUATED, LENGTH = 524288, 4, 512
@@ -24,22 +23,8 @@ rank, device = this_rank()
 settings = config(3, 1)
 settings.update(optimizer={"type": "SGD", "params": {"lr": 1e-3}}, zero_allow_untested_optimizer=True)
 settings["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
-
-
-class WithHead(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.body = Model()
-        self.words = nn.Linear(WIDTH, VOCABULARY, bias=False)
-
-    def forward(self, x):
-        for block in self.body.blocks:
-            x = block(x)
-        return self.words(self.body.head(x))
-
-
 with deepspeed.zero.Init(config_dict_or_path=settings):
-    model = WithHead()
+    model = WithHead(VOCABULARY)
 engine, _, _, _ = deepspeed.initialize(model=model, config=settings)
 folder = [tempfile.mkdtemp() if rank == 0 else None]
 dist.broadcast_object_list(folder)

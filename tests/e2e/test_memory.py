@@ -145,7 +145,7 @@ if LONG:
         ("first_step_too_large", "deepspeed", 3), ("emptied_cache", "torchrun", 20), ("server_on_the_card", "torchrun", 12),
         ("wrong_card", "torchrun", 12), ("gathered_save", "deepspeed", 8), ("saved_with_outputs", "deepspeed", 4),
         ("data_parallel", "torchrun", 8), ("fragmented", "torchrun", 10), ("nearly_full", "torchrun", 8),
-        ("crowded_communicator", "torchrun", 8)])
+        ("crowded_communicator", "torchrun", 8), ("kept_outputs", "torchrun", 4)])
     def test_the_repaired_programs_are_silent_and_fit(tmp_path, program, launcher, steps):
         status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500")
         assert status == 0 and not findings, (findings, log[-3000:])
@@ -189,6 +189,13 @@ if LONG:
         assert finding["summary"].endswith(", while saving"), finding
         text = everything(finding)
         assert "on the device, not in host memory" in text and "drop the last loss and outputs" in finding["fix"][0], finding
+
+    def test_an_evaluation_that_keeps_its_outputs_is_told_from_a_training_step(tmp_path):
+        status, findings, log = run(tmp_path, "kept_outputs", "--mistake", "--steps", "4")
+        assert status != 0
+        finding = findings["alloc-failed"]
+        assert ", in an evaluation: its batch is 8 x 1024 x 1024, in training usually 4 x 1024 x 1024" in finding["summary"], finding
+        assert "list of outputs" in finding["fix"][0] and finding["suspects"] == list(range(RANKS)), finding
 
     def test_data_parallel_works_on_all_cards_and_gathers_on_the_first(tmp_path):
         status, findings, log = run(tmp_path, "data_parallel", "--mistake")
