@@ -10,6 +10,7 @@
 #include "detectors/lateness.h"
 #include "detectors/memory_time.h"
 #include "detectors/memory_use.h"
+#include "detectors/rank_list.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -113,6 +114,22 @@ Lateness busiest(const JobView& view, std::size_t rank) {
   return best;
 }
 
+void tell_each(const JobView& view, const std::vector<Thrash>& found, const Lateness& lateness,
+               const std::string& unit, Finding& f) {
+  RankLines lines(f.evidence);
+  for (const Thrash& thrash : found) {
+    if (!lines.next()) continue;
+    f.evidence.push_back("rank " + std::to_string(view.ranks[thrash.rank].rank) + ": " +
+                         std::to_string(thrash.pairs()) + " frees and allocations a " + unit + " in " +
+                         std::to_string(thrash.steps.size()) + " of the last " +
+                         std::to_string(thrash.looked_at));
+    std::string time = time_by_step(memory_time(view.ranks[thrash.rank], thrash.steps), unit);
+    f.evidence.push_back(time.empty() ? "how long these calls took was not recorded"
+                                      : "time lost in these calls: " + time);
+    if (std::string line = lateness_text(lateness, thrash); !line.empty()) f.evidence.push_back(line);
+  }
+}
+
 void run(Work& work) {
   const JobView& view = work.view;
   std::vector<Thrash> found;
@@ -147,16 +164,7 @@ void run(Work& work) {
   if (worst.has_steps) f.step = worst.steps.back()->step;
   if (std::string pace = pace_text(lateness); !pace.empty())
     f.evidence.push_back("no hang: the job makes progress, " + pace);
-  for (const Thrash& thrash : found) {
-    f.evidence.push_back("rank " + std::to_string(view.ranks[thrash.rank].rank) + ": " +
-                         std::to_string(thrash.pairs()) + " frees and allocations a " + unit + " in " +
-                         std::to_string(thrash.steps.size()) + " of the last " +
-                         std::to_string(thrash.looked_at));
-    std::string time = time_by_step(memory_time(view.ranks[thrash.rank], thrash.steps), unit);
-    f.evidence.push_back(time.empty() ? "how long these calls took was not recorded"
-                                      : "time lost in these calls: " + time);
-    if (std::string line = lateness_text(lateness, thrash); !line.empty()) f.evidence.push_back(line);
-  }
+  tell_each(view, found, lateness, unit, f);
   if (std::string line = counts_of_others(view, f.suspects); worst.has_steps && !line.empty())
     f.evidence.push_back(line);
   f.evidence.push_back("judged: at least " + std::to_string(kPairs) + " in a " + unit + ", in at least " +

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/job/finding.h"
 
@@ -21,6 +22,23 @@ class RankList {
   static constexpr std::size_t kMost = 4;
   std::size_t told_ = 0;
   std::string text_;
+};
+
+// The same as lines of evidence, one a rank.
+class RankLines {
+ public:
+  explicit RankLines(std::vector<std::string>& evidence) : evidence_(evidence) {}
+  RankLines(const RankLines&) = delete;
+  RankLines& operator=(const RankLines&) = delete;
+  ~RankLines() {
+    if (count_ > kMost) evidence_.push_back("and " + std::to_string(count_ - kMost) + " more ranks");
+  }
+  bool next() { return ++count_ <= kMost; }  // whether this one is told
+
+ private:
+  static constexpr std::size_t kMost = 8;
+  std::vector<std::string>& evidence_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace dshang::detect

@@ -6,6 +6,7 @@
 save_16bit_model gathers each module's weights whole on every rank's device before they go to the host of rank 0.
 The repair: of each output only what is needed is kept, on the host.
 """
+import shutil
 import tempfile
 
 import deepspeed
@@ -43,4 +44,6 @@ with torch.no_grad():
 say(rank, "saves")
 engine.save_16bit_model(folder[0])
 say(rank, "saved")
+if rank == 0:
+    shutil.rmtree(folder[0])
 dist.destroy_process_group()
