@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "detectors/alloc_message.h"
+#include "detectors/alloc_cause.h"
 #include "detectors/known_facts.h"
 #include "detectors/memory_plan.h"
 #include "detectors/memory_use.h"
@@ -16,10 +16,7 @@ using job::AllocFailure;
 using job::MemoryStep;
 using job::RankView;
 
-constexpr double kLargerBatch = 1.3;
 constexpr double kFarLess = 0.67;  // of this rank's memory: the others are not near their limit
-constexpr std::uint64_t kMessageNs = 10'000'000'000;  // the exception comes that soon behind the failure
-constexpr double kOthersShare = 0.05;  // of the card: what other processes hold is worth telling first
 constexpr std::size_t kMostWays = 4;
 
 // All that is known around one failure.
@@ -39,18 +36,6 @@ struct Case {
   bool in_first_step() const { return steps.empty(); }
   bool in(const char* name) const { return phase == name; }
 };
-
-// The message of the exception that followed; "" = none.
-std::string message_behind(const JobView& view, const RankView& rank, const AllocFailure& failure) {
-  const auto& exceptions = rank.records().exceptions;
-  for (std::uint64_t n = exceptions.first(); n < exceptions.end(); ++n) {
-    const job::Exception& one = exceptions.at(n);
-    if (one.time_ns < failure.time_ns || one.time_ns > failure.time_ns + kMessageNs) continue;
-    std::string message = view.names().text(one.message);
-    if (allocator_state_in(message)) return message;
-  }
-  return "";
-}
 
 // What torch said at the exception that followed, else what the probe saw last.
 std::optional<AllocatorState> allocator_of(const std::string& message, const AllocFailure& failure) {
@@ -80,7 +65,7 @@ Case case_of(const JobView& view, const RankView& rank, const AllocFailure& fail
   for (const MemoryStep* step : memory_steps(rank)) {
     if (step->time_ns <= failure.time_ns) c.steps.push_back(step);
   }
-  if (c.free && c.total) c.other = *c.total - std::min(*c.total, *c.free + c.taken);
+  if (c.free && c.total) c.other = taken_by_nobody(failure);
   if (c.settings.parameters) c.parts = parts_of(c.settings);
   if (failure.phase) c.phase = view.names().text(failure.phase);
   return c;
@@ -170,9 +155,20 @@ void add_ways(const Case& c, AllocStory& story) {
 }
 
 void tell_fragmentation(const Case& c, AllocStory& story) {
+  if (story.summary.empty())
+    story.summary = ": " + bytes_text(c.allocator->unused()) +
+                    " of its allocator are not in use, in pieces that are too small";
   story.evidence.push_back(bytes_text(c.allocator->unused()) +
                            " are reserved by torch and not in use, more than was "
                            "asked for, in pieces that are too small: fragmentation");
+  if (expandable_segments(c.view, c.rank)) {
+    story.evidence.push_back(
+        "segments that grow are on (expandable_segments): what is left of them is in use in parts");
+    story.fix.push_back(
+        "Free what outlives the step before the large request, or ask for the large piece first and keep it: "
+        "what lies in between keeps the rest in pieces.");
+    return;
+  }
   story.fix.push_back(
       "Set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True (before the first allocation): segments that "
       "grow leave "
@@ -198,13 +194,28 @@ bool tell_save(const Case& c, AllocStory& story) {
   return true;
 }
 
+bool tell_evaluation(const Case& c, AllocStory& story) {
+  if (!in_evaluation(c.view, c.rank, c.failure)) return false;
+  story.summary = ", in an evaluation";
+  if (has_longer_batch(c.failure, c.steps))
+    story.summary += ": its batch is " + batch_text(c.failure.batch) + ", in training usually " +
+                     batch_text(usual_batch(c.steps)->batch);
+  story.evidence.push_back("the newest forward pass was one of a model that is not in training");
+  story.fix = {
+      "Keep nothing of an evaluation on the device that is not needed: of each output `.item()`, the arg-max "
+      "or "
+      "`.cpu()` instead of a list of outputs (Hugging Face Trainer: `eval_accumulation_steps`, "
+      "`preprocess_logits_for_metrics`).",
+      "Evaluate under `torch.no_grad()`, with a smaller batch of its own (`per_device_eval_batch_size`), and "
+      "once "
+      "before the first step, so that it fails at once or never."};
+  return true;
+}
+
 bool tell_longer_batch(const Case& c, AllocStory& story) {
-  const MemoryStep* usual = usual_batch(c.steps);
-  if (!usual || c.steps.size() < 3) return false;
-  auto mine = static_cast<double>(elements(c.failure.batch)),
-       theirs = static_cast<double>(elements(usual->batch));
-  if (mine < kLargerBatch * theirs) return false;
-  story.summary = ": its batch is " + batch_text(c.failure.batch) + ", usually " + batch_text(usual->batch);
+  if (!has_longer_batch(c.failure, c.steps)) return false;
+  story.summary = ": its batch is " + batch_text(c.failure.batch) + ", usually " +
+                  batch_text(usual_batch(c.steps)->batch);
   const MemoryStep& highest = **std::max_element(
       c.steps.begin(), c.steps.end(),
       [](const MemoryStep* a, const MemoryStep* b) { return used_peak(*a) < used_peak(*b); });
@@ -230,6 +241,14 @@ std::string user_text(const Case& c, const CardUser& user) {
   return text;
 }
 
+void add_wrapper(const Case& c, AllocStory& story) {
+  if (fact_of(c.view, c.rank, {"model.wrapper"}).empty()) return;
+  story.fix.insert(
+      story.fix.begin(),
+      "The model is wrapped in torch.nn.DataParallel, which works on all cards of the machine and keeps "
+      "outputs and gradients on the first one: use DistributedDataParallel or DeepSpeed.");
+}
+
 const char* kWhoIsOnTheCard =
     "Look with `nvidia-smi` who else is on this card: another process, or other ranks of this job that "
     "went to it (`cuda` without an index, `torch.load` without `map_location`, before "
@@ -237,21 +256,21 @@ const char* kWhoIsOnTheCard =
 
 // Without what other processes hold of its card the request would have been satisfied.
 bool tell_other_process(const Case& c, AllocStory& story) {
-  std::uint64_t sum = 0;
   std::string list;
   for (const CardUser& user : c.users) {
-    sum += user.bytes;
     list += (list.empty() ? "" : ", ") + user_text(c, user) + " " + bytes_text(user.bytes);
   }
-  if (sum == 0 || !c.total) return false;
+  if (list.empty() || !c.total) return false;
   story.evidence.push_back("by NVML, as torch's message says, others have taken of its card: " + list);
-  bool would_fit = c.failure.size <= sum + c.free.value_or(0);
-  if (!would_fit || static_cast<double>(sum) < kOthersShare * static_cast<double>(*c.total)) return false;
+  std::uint64_t sum = taken_in_its_place(c.users, c.failure);
+  if (sum == 0) return false;
   story.summary = ": " + bytes_text(sum) + " of its card are taken by " +
                   (c.users.size() == 1 ? "another process" : "other processes") + " (" + list + ")";
   story.fix = {kWhoIsOnTheCard,
                "What is meant to share the card needs its part set aside: a server's share "
-               "(`gpu_memory_utilization` of vLLM), `torch.cuda.set_per_process_memory_fraction`, or a card of its own."};
+               "(`gpu_memory_utilization` of vLLM), `torch.cuda.set_per_process_memory_fraction`, or a card "
+               "of its own."};
+  add_wrapper(c, story);
   return true;
 }
 
@@ -305,21 +324,14 @@ bool tell_one_card(const Case& c, AllocStory& story) {
         "an EMA copy; torch.nn.DataParallel keeps everything on the first card: use DistributedDataParallel "
         "or "
         "DeepSpeed."};
-  if (!fact_of(c.view, c.rank, {"model.wrapper"}).empty())
-    story.fix.insert(story.fix.begin(),
-                     "The model is wrapped in torch.nn.DataParallel, which gathers outputs and keeps "
-                     "gradients on the first card: use DistributedDataParallel or DeepSpeed.");
+  add_wrapper(c, story);
   return true;
 }
 
 void tell_nvme(const Case& c, AllocStory& story) {
-  bool on_nvme = c.settings.offload_param == "nvme" || c.settings.offload_optimizer == "nvme";
-  if (!on_nvme) return;
-  bool really = c.settings.disk.find("nvme") == 0;
-  story.evidence.push_back(
-      "offload goes to " + (c.settings.disk.empty() ? "a path of an unknown kind" : c.settings.disk) +
-      (really ? "" : ", which is no NVMe drive: slow, and perhaps memory of this machine") +
-      (c.settings.max_in_cpu.empty() ? "" : "; max_in_cpu " + c.settings.max_in_cpu + " parameters"));
+  std::string text = nvme_text(c.settings);
+  if (text.empty()) return;
+  story.evidence.push_back(std::move(text));
   story.fix.push_back(
       "With NVMe offload the buffers count: lower offload_param.buffer_count or buffer_size, and "
       "max_in_cpu where host memory is short; nvme_path must lie on a local NVMe drive.");
@@ -330,8 +342,8 @@ void tell_nvme(const Case& c, AllocStory& story) {
 AllocStory story_of(const JobView& view, const RankView& rank, const AllocFailure& failure) {
   Case c = case_of(view, rank, failure);
   AllocStory story;
-  bool is_special =
-      tell_save(c, story) || tell_other_process(c, story) || tell_longer_batch(c, story) || tell_one_card(c, story);
+  bool is_special = tell_save(c, story) || tell_other_process(c, story) || tell_evaluation(c, story) ||
+                    tell_longer_batch(c, story) || tell_one_card(c, story);
   std::vector<std::string> special = std::move(story.evidence);
   story.evidence = {"allocated by the process through CUDA at that moment: " + bytes_text(c.taken)};
   if (std::string line = holders_text(c); !line.empty() && (c.allocator || c.other.value_or(0)))
@@ -351,9 +363,10 @@ AllocStory story_of(const JobView& view, const RankView& rank, const AllocFailur
         "offload.");
   if (!is_special && !is_fragmented(c))
     story.fix.push_back(
-        "If the size varies from batch to batch, bound it (sort or cap by length); if much is reserved but "
-        "unused, try "
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.");
+        std::string("If the size varies from batch to batch, bound it (sort or cap by length)") +
+        (expandable_segments(view, rank) ? "."
+                                         : "; if much is reserved but unused, try "
+                                           "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."));
   return story;
 }
 

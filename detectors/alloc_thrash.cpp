@@ -9,6 +9,8 @@
 
 #include "detectors/lateness.h"
 #include "detectors/memory_time.h"
+#include "detectors/memory_use.h"
+#include "detectors/rank_list.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -112,6 +114,22 @@ Lateness busiest(const JobView& view, std::size_t rank) {
   return best;
 }
 
+void tell_each(const JobView& view, const std::vector<Thrash>& found, const Lateness& lateness,
+               const std::string& unit, Finding& f) {
+  RankLines lines(f.evidence);
+  for (const Thrash& thrash : found) {
+    if (!lines.next()) continue;
+    f.evidence.push_back("rank " + std::to_string(view.ranks[thrash.rank].rank) + ": " +
+                         std::to_string(thrash.pairs()) + " frees and allocations a " + unit + " in " +
+                         std::to_string(thrash.steps.size()) + " of the last " +
+                         std::to_string(thrash.looked_at));
+    std::string time = time_by_step(memory_time(view.ranks[thrash.rank], thrash.steps), unit);
+    f.evidence.push_back(time.empty() ? "how long these calls took was not recorded"
+                                      : "time lost in these calls: " + time);
+    if (std::string line = lateness_text(lateness, thrash); !line.empty()) f.evidence.push_back(line);
+  }
+}
+
 void run(Work& work) {
   const JobView& view = work.view;
   std::vector<Thrash> found;
@@ -122,9 +140,8 @@ void run(Work& work) {
   auto weight = [&](const Thrash& thrash) {
     return std::make_pair(sum_of(memory_time(view.ranks[thrash.rank], thrash.steps)).seconds, thrash.pairs());
   };
-  const Thrash& worst = *std::max_element(found.begin(), found.end(), [&](const Thrash& a, const Thrash& b) {
-    return weight(a) < weight(b);
-  });
+  const Thrash& worst = *std::max_element(
+      found.begin(), found.end(), [&](const Thrash& a, const Thrash& b) { return weight(a) < weight(b); });
   Lateness lateness = busiest(view, worst.rank);
   Finding f;
   f.type = "alloc-thrash";
@@ -141,20 +158,13 @@ void run(Work& work) {
               std::to_string(worst.pairs()) + " segments of device memory in each " + unit;
   MemoryTimes cost = sum_of(memory_time(view.ranks[worst.rank], worst.steps));
   if (std::string time = time_a_step(cost, unit); !time.empty())
-    f.summary += found.size() == 1 ? ", which takes " + time
-                                   : "; rank " + std::to_string(view.ranks[worst.rank].rank) + " loses " + time;
+    f.summary += found.size() == 1
+                     ? ", which takes " + time
+                     : "; rank " + std::to_string(view.ranks[worst.rank].rank) + " loses " + time;
   if (worst.has_steps) f.step = worst.steps.back()->step;
   if (std::string pace = pace_text(lateness); !pace.empty())
     f.evidence.push_back("no hang: the job makes progress, " + pace);
-  for (const Thrash& thrash : found) {
-    f.evidence.push_back("rank " + std::to_string(view.ranks[thrash.rank].rank) + ": " +
-                         std::to_string(thrash.pairs()) + " frees and allocations a " + unit + " in " +
-                         std::to_string(thrash.steps.size()) + " of the last " +
-                         std::to_string(thrash.looked_at));
-    std::string time = time_by_step(memory_time(view.ranks[thrash.rank], thrash.steps), unit);
-    f.evidence.push_back(time.empty() ? "how long these calls took was not recorded" : "time lost in these calls: " + time);
-    if (std::string line = lateness_text(lateness, thrash); !line.empty()) f.evidence.push_back(line);
-  }
+  tell_each(view, found, lateness, unit, f);
   if (std::string line = counts_of_others(view, f.suspects); worst.has_steps && !line.empty())
     f.evidence.push_back(line);
   f.evidence.push_back("judged: at least " + std::to_string(kPairs) + " in a " + unit + ", in at least " +
@@ -165,8 +175,10 @@ void run(Work& work) {
       "allocator has to flush its cache to satisfy a request.",
       "Do not call torch.cuda.empty_cache() in the loop; where a flush is needed, flush on all ranks in the "
       "same step "
-      "(`get_accelerator().empty_cache()`), so that they wait once and together.",
-      "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments that grow need not be given back."};
+      "(`get_accelerator().empty_cache()`), so that they wait once and together."};
+  if (!expandable_segments(view, view.ranks[worst.rank]))
+    f.fix.push_back(
+        "Try PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: segments that grow need not be given back.");
   f.at = view.seconds(worst.steps.back()->time_ns);
   work.findings.push_back(std::move(f));
 }

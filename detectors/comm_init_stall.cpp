@@ -11,6 +11,7 @@
 #include <set>
 
 #include "detectors/progress.h"
+#include "detectors/rank_list.h"
 #include "detectors/whereabouts.h"
 #include "detectors/words.h"
 
@@ -200,6 +201,20 @@ std::string memory_text(const Comm& comm) {
              : " with " + bytes_text(comm.free_before) + " of device memory free";
 }
 
+// On whom it failed, and what they do since.
+void tell_failures(const JobView& view, const Creation& creation, Finding& f) {
+  RankLines lines(f.evidence);
+  for (const Creator& one : creation.failed) {
+    f.suspects.push_back(view.ranks[one.rank].rank);
+    if (!lines.next()) continue;
+    std::string line = "rank " + std::to_string(f.suspects.back()) + "'s own creation" +
+                       place(view, one.comm->site) + " failed" + memory_text(*one.comm);
+    if (const job::Call* call = oldest_outstanding(view.ranks[one.rank]))
+      line += "; it went on and " + waits_in_text(view, one.rank, *call);
+    f.evidence.push_back(line);
+  }
+}
+
 // Who waits where, and who is missing.
 void tell(const JobView& view, const Creation& creation, const std::vector<std::size_t>& missing,
           Finding& f) {
@@ -209,23 +224,18 @@ void tell(const JobView& view, const Creation& creation, const std::vector<std::
       wait_text(f.waiting) + " in the creation of " + name_of(view, creation) + " for " + waited + "; ";
   f.evidence.push_back(wait_text(f.waiting) + " inside " + function_of(creation) +
                        place(view, creation.any().site) + " for " + waited);
-  for (const Creator& one : creation.failed) {
-    f.suspects.push_back(view.ranks[one.rank].rank);
-    std::string line = "rank " + std::to_string(f.suspects.back()) + "'s own creation" +
-                       place(view, one.comm->site) + " failed" + memory_text(*one.comm);
-    if (const job::Call* call = oldest_outstanding(view.ranks[one.rank]))
-      line += "; it went on and " + waits_in_text(view, one.rank, *call);
-    f.evidence.push_back(line);
-  }
+  tell_failures(view, creation, f);
   if (!creation.failed.empty()) {
     f.summary += "on " + job::ranks_text(f.suspects) + " it failed" + memory_text(*creation.failed[0].comm) +
                  ", and it cannot come any more";
     return;
   }
+  RankLines lines(f.evidence);
   for (std::size_t rank : missing) {
     f.suspects.push_back(view.ranks[rank].rank);
-    f.evidence.push_back("rank " + std::to_string(f.suspects.back()) + " has not called it and " +
-                         whereabouts(view, rank));
+    if (lines.next())
+      f.evidence.push_back("rank " + std::to_string(f.suspects.back()) + " has not called it and " +
+                           whereabouts(view, rank));
   }
   f.summary += job::ranks_text(f.suspects) + (f.suspects.size() == 1 ? " has" : " have") + " not called it";
   if (missing.size() == 1) f.summary += " and " + whereabouts(view, missing[0]);

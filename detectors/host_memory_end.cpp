@@ -10,8 +10,8 @@ namespace {
 
 bool decides(const std::string& phase) { return job::is_side_phase(phase) || phase == "init"; }
 
-// The phase in which the rank was last, of those that were pushed and not popped: a save or the like, which gathers
-// weights within it, else the innermost.
+// The phase in which the rank was last, of those that were pushed and not popped: a save or the like, which
+// gathers weights within it, else the innermost.
 std::string last_phase(const JobView& view, const job::RankView& rank) {
   const auto& visits = rank.records().visits;
   std::string last;
@@ -30,6 +30,25 @@ std::string last_phase(const JobView& view, const job::RankView& rank) {
     if (last.empty()) last = phase;
   }
   return last;
+}
+
+// What is offloaded and what NVMe offload keeps in host memory, with the numbers that are known.
+std::string fix_of_offload(const MemorySettings& s) {
+  if (s.offload_optimizer.empty() && s.offload_param.empty()) return "";
+  std::uint64_t host = 0;
+  if (s.offload_optimizer == "cpu") host += 16 * s.trained / s.ranks;
+  if (s.offload_param == "cpu") host += 2 * s.parameters / s.ranks;
+  std::string each = host ? ": about " + bytes_text(host) + " a rank, times the ranks of this node" : "";
+  if (!s.offloads_to_nvme())
+    return "The configuration offloads to the host" + each +
+           ". Offload less, to NVMe, or over more nodes; pinned memory (`pin_memory`) cannot be swapped.";
+  return (host ? "A part is offloaded to the host" + each + ". " : std::string()) +
+         "Offload to NVMe takes host memory, too: `max_in_cpu` parameters of each rank stay there, and "
+         "`buffer_count` buffers of `buffer_size` are pinned. Lower these" +
+         (s.disk.find("nvme") == 0
+              ? "."
+              : ", and let `nvme_path` lie on a local NVMe drive (`lsblk`): in /dev/shm, /tmp of many "
+                "containers and the like it takes the same memory.");
 }
 
 }  // namespace
@@ -56,6 +75,8 @@ std::vector<std::string> evidence_of_host_memory(const JobView& view, const Ende
   if (!others.empty()) lines.push_back("of the others: " + others);
   if (std::string phase = last_phase(view, *ended.rank); !phase.empty())
     lines.push_back("it was in phase " + phase);
+  if (std::string text = nvme_text(memory_settings(view, *ended.rank)); !text.empty())
+    lines.push_back(std::move(text));
   return lines;
 }
 
@@ -78,15 +99,7 @@ std::vector<std::string> fixes_of_host_memory(const JobView& view, const Ended& 
         "Every rank that loads the whole checkpoint holds it once: build the model under "
         "`deepspeed.zero.Init` (or on the `meta` device), load with `mmap=True`, or one rank after the "
         "other.");
-  if (!settings.offload_optimizer.empty() || !settings.offload_param.empty()) {
-    std::uint64_t host = 0;
-    if (settings.offload_optimizer == "cpu") host += 16 * settings.trained / settings.ranks;
-    if (settings.offload_param == "cpu") host += 2 * settings.parameters / settings.ranks;
-    fixes.push_back(
-        "The configuration offloads to the host" +
-        (host ? ": about " + bytes_text(host) + " a rank, times the ranks of this node" : std::string()) +
-        ". Offload less, to NVMe, or over more nodes; pinned memory (`pin_memory`) cannot be swapped.");
-  }
+  if (std::string text = fix_of_offload(settings); !text.empty()) fixes.push_back(std::move(text));
   fixes.push_back(
       "Look for what fills host memory: data-loader workers (`num_workers` times what each keeps, on every "
       "rank), a data set held in Python lists, tensors kept on the CPU.");

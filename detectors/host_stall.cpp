@@ -11,6 +11,8 @@
 namespace dshang::detect {
 namespace {
 
+constexpr std::size_t kOneByOne = 4;  // ranks
+
 struct TimeOut {
   double seconds;
   std::string source;
@@ -36,8 +38,72 @@ TimeOut time_out_of(const JobView& view, const job::RankView& rank) {
 // A rank is told once, where it is waited for longest: other communicators wait for the same reason.
 bool is_told(const Work& work, Rank rank) {
   return std::any_of(work.findings.begin(), work.findings.end(), [&](const Finding& f) {
-    return f.type == "host-stall" && f.suspects == std::vector<Rank>{rank};
+    return f.type == "host-stall" && std::count(f.suspects.begin(), f.suspects.end(), rank) > 0;
   });
+}
+
+struct Stalled {
+  Rank rank;
+  Progress progress;
+  double waited;  // seconds
+  TimeOut limit;
+  bool advances() const { return progress.advances(); }
+  bool is_stuck() const { return !advances() && progress.known && !progress.others_work(); }
+  Severity severity(const JobView& view) const {
+    if (is_stuck()) return Severity::kHang;
+    if (!advances()) return Severity::kWarning;
+    bool is_long = waited >= std::min(limit.seconds / 2, 10 * view.stall_after());
+    return is_long ? Severity::kWarning : Severity::kInfo;
+  }
+};
+
+// Of many ranks those in the same place and state are told as one; of few, each.
+bool is_alike(const JobView& view, const Stalled& a, const Stalled& b) {
+  return a.severity(view) == b.severity(view) && a.is_stuck() == b.is_stuck() &&
+         a.progress.innermost == b.progress.innermost;
+}
+
+Finding make_finding(const JobView& view, const Divergence& d, const std::vector<const Stalled*>& alike) {
+  const Stalled& first = *alike.front();
+  const Progress& p = first.progress;
+  const bool many = alike.size() > 1;
+  std::vector<Rank> ranks;
+  for (const Stalled* one : alike) ranks.push_back(one->rank);
+  Explanation e;
+  e.class_certainty = Certainty::kJudged;
+  std::string doing = p.innermost.empty() ? "" : " in " + p.innermost;
+  e.summary = job::ranks_text(ranks) + (many ? " are" : " is") +
+              (first.advances()   ? " still busy"
+               : first.is_stuck() ? " stuck"
+                                  : "") +
+              " on the host" + doing + " while " + wait_text(d.waiting) + " for " + (many ? "them" : "it") +
+              " in " + call_at(d) + " (" + seconds_text(first.waited) + ")";
+  if (many) e.evidence.push_back("of rank " + std::to_string(first.rank) + ", the others alike:");
+  for (std::string& line : evidence_of_progress(p)) e.evidence.push_back(std::move(line));
+  e.evidence.push_back(seconds_text(std::max(0.0, first.limit.seconds - first.waited)) +
+                       " left until the framework's time-out of " + seconds_text(first.limit.seconds) + " (" +
+                       first.limit.source + ")");
+  e.evidence.push_back(threshold_text(view));
+  e.fix = fixes_of_progress(p, first.advances());
+  Finding f = finding_of(view, d, "host-stall", std::move(e));
+  f.subject = "host";  // the same where ranks come and go
+  f.severity = first.severity(view);
+  f.certainty = Certainty::kJudged;
+  f.suspects = std::move(ranks);
+  f.origin.reset();
+  return f;
+}
+
+void tell(Work& work, const Divergence& d, const std::vector<Stalled>& all) {
+  std::vector<std::vector<const Stalled*>> groups;
+  for (const Stalled& one : all) {
+    auto same = std::find_if(groups.begin(), groups.end(), [&](const std::vector<const Stalled*>& group) {
+      return all.size() > kOneByOne && is_alike(work.view, *group.front(), one);
+    });
+    if (same == groups.end()) same = groups.insert(groups.end(), std::vector<const Stalled*>());
+    same->push_back(&one);
+  }
+  for (const auto& alike : groups) work.findings.push_back(make_finding(work.view, d, alike));
 }
 
 void run(Work& work) {
@@ -45,6 +111,7 @@ void run(Work& work) {
   for (std::size_t i = 0; i < work.divergences.size(); ++i) {
     const Divergence& d = work.divergences[i];
     if (work.explained[i] || d.visible.kind != job::Visible::Kind::kMissing) continue;
+    std::vector<Stalled> all;
     for (Rank rank : d.missing) {
       const job::RankView* r = view.by_rank(rank);
       if (!r) continue;
@@ -59,35 +126,10 @@ void run(Work& work) {
       if (stalled < view.stall_after()) continue;
       work.explained[i] = true;
       if (is_told(work, rank)) continue;
-      Progress p = progress_of(view, *r, view.stall_after(), since_ns);
-      TimeOut limit = time_out_of(view, *r);
-      double waited = seconds_between(d.since_ns, until_ns);
-      bool advances = p.advances();
-      Explanation e;
-      e.class_certainty = Certainty::kJudged;
-      std::string doing = p.innermost.empty() ? "" : " in " + p.innermost;
-      e.summary = "rank " + std::to_string(rank) +
-                  (advances                      ? " is still busy"
-                   : p.known && !p.others_work() ? " is stuck"
-                                                 : " is") +
-                  " on the host" + doing + " while " + wait_text(d.waiting) + " for it in " + call_at(d) +
-                  " (" + seconds_text(waited) + ")";
-      e.evidence = evidence_of_progress(p);
-      e.evidence.push_back(seconds_text(std::max(0.0, limit.seconds - waited)) +
-                           " left until the framework's time-out of " + seconds_text(limit.seconds) + " (" +
-                           limit.source + ")");
-      e.evidence.push_back(threshold_text(view));
-      e.fix = fixes_of_progress(p, advances);
-      Finding f = finding_of(view, d, "host-stall", std::move(e));
-      bool long_wait = waited >= std::min(limit.seconds / 2, 10 * view.stall_after());
-      f.severity = advances                      ? (long_wait ? Severity::kWarning : Severity::kInfo)
-                   : p.known && !p.others_work() ? Severity::kHang
-                                                 : Severity::kWarning;
-      f.certainty = Certainty::kJudged;
-      f.suspects = {rank};
-      f.origin.reset();
-      work.findings.push_back(std::move(f));
+      all.push_back({rank, progress_of(view, *r, view.stall_after(), since_ns),
+                     seconds_between(d.since_ns, until_ns), time_out_of(view, *r)});
     }
+    tell(work, d, all);
   }
 }
 

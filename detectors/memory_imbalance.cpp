@@ -9,6 +9,7 @@
 
 #include "detectors/known_facts.h"
 #include "detectors/memory_use.h"
+#include "detectors/rank_list.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -74,7 +75,10 @@ bool stands_out(const Usage& one, std::uint64_t others) {
          more > kShareOfDevice * static_cast<double>(one.total);
 }
 
+enum class Why { kNotItsOwn, kBatch, kBegin, kUnknown };
+
 struct Cause {
+  Why why;
   std::string summary;
   std::vector<std::string> fix;
 };
@@ -94,7 +98,8 @@ Cause cause_of(const JobView& view, const Usage& heavy, const std::vector<Usage>
     return mine > theirs && (mine - theirs) * 2 > more;
   };
   if (is_most(heavy.other, other))
-    return {bytes_text(heavy.other - other) + " of it were not allocated by this rank's own calls",
+    return {Why::kNotItsOwn,
+            bytes_text(heavy.other - other) + " of it were not allocated by this rank's own calls",
             {"Look with `nvidia-smi` who else is on this card: a process left over from an earlier run, a "
              "second job, or "
              "the other ranks of this one (a tensor on `cuda`, or a checkpoint loaded without "
@@ -103,37 +108,48 @@ Cause cause_of(const JobView& view, const Usage& heavy, const std::vector<Usage>
   if (batch && static_cast<double>(heavy.batch) > kBatchFactor * static_cast<double>(batch)) {
     const Usage& peer = *std::find_if(others.begin(), others.end(),
                                       [&](const Usage& one) { return one.batch != 0 && one.batch <= batch; });
-    return {"its batch is larger: " + batch_text(heavy.typical->batch) + ", on rank " +
+    return {Why::kBatch,
+            "its batch is larger: " + batch_text(heavy.typical->batch) + ", on rank " +
                 std::to_string(peer.rank->rank) + " " + batch_text(peer.typical->batch),
             {"Give every rank the same share: one batch size for all, and samples of like length together "
              "(sorted or "
              "packed), or a bound on tokens instead of samples."}};
   }
   if (is_most(heavy.init, init))
-    return {"it held " + bytes_text(heavy.init - init) + " more when the engine was ready",
+    return {Why::kBegin,
+            "it held " + bytes_text(heavy.init - init) + " more when the engine was ready",
             {"Load and build the same on every rank: a checkpoint, teacher or EMA copy that only one rank "
              "keeps on its "
              "card belongs on the host (`map_location=\"cpu\"`), or on all."}};
   std::string phases = heavy.steps.empty() ? "" : phases_text(view, *heavy.steps.back());
-  return {phases,
+  return {Why::kUnknown,
+          phases,
           {"Look for what only this rank keeps on its card: metrics, outputs gathered on rank 0 (`gather` to "
            "one rank, "
            "torch.nn.DataParallel), an evaluation model, samples that are longer here."}};
 }
 
-Finding make_finding(const JobView& view, const Usage& heavy, const std::vector<Usage>& others) {
+// Ranks that use more for the same reason, the one that uses most first, which is told of.
+Finding make_finding(const JobView& view, const std::vector<const Usage*>& alike, const Cause& cause,
+                     const std::vector<Usage>& others) {
+  const Usage& heavy = *alike.front();
   std::vector<std::uint64_t> theirs;
-  std::vector<Rank> ranks;
-  for (const Usage& one : others) theirs.push_back(one.all()), ranks.push_back(one.rank->rank);
-  Cause cause = cause_of(view, heavy, others);
+  for (const Usage& one : others) theirs.push_back(one.all());
+  RankList more;
   Finding f;
+  for (const Usage* one : alike) {
+    f.suspects.push_back(one->rank->rank);
+    if (one != &heavy) more.add(one->rank->rank, bytes_text(one->all()));
+  }
+  std::sort(f.suspects.begin(), f.suspects.end());
   f.type = "memory-imbalance";
   bool near_full = static_cast<double>(heavy.all()) > kNearFull * static_cast<double>(heavy.total);
   f.severity = near_full ? Severity::kWarning : Severity::kInfo;
-  f.suspects = {heavy.rank->rank};
-  f.summary = "rank " + std::to_string(heavy.rank->rank) + " uses " + bytes_text(heavy.all()) + " of " +
-              bytes_text(heavy.total) + " of device memory, the others " + bytes_text(middle(theirs)) +
-              (cause.summary.empty() ? "" : "; " + cause.summary);
+  std::string heaviest = "rank " + std::to_string(heavy.rank->rank);
+  f.summary = (more.empty() ? heaviest + " uses "
+                            : job::ranks_text(f.suspects) + " use far more, " + heaviest + " ") +
+              bytes_text(heavy.all()) + " of " + bytes_text(heavy.total) + " of device memory, the others " +
+              bytes_text(middle(theirs)) + (cause.summary.empty() ? "" : "; " + cause.summary);
   f.step = heavy.steps.front()->step;
   auto parts = [](const Usage& one) {
     return "at most " + bytes_text(one.used) +
@@ -142,8 +158,10 @@ Finding make_finding(const JobView& view, const Usage& heavy, const std::vector<
   };
   f.evidence.push_back("rank " + std::to_string(heavy.rank->rank) + ": " + parts(heavy) + " (middle of " +
                        std::to_string(heavy.steps.size()) + " steps)");
+  if (!more.empty()) f.evidence.push_back("for the same reason: " + more.text());
+  const std::size_t before = f.evidence.size();
   for (const Usage& one : others) {
-    if (f.evidence.size() == 5) break;
+    if (f.evidence.size() == before + 4) break;
     f.evidence.push_back("rank " + std::to_string(one.rank->rank) + ": " + parts(one));
   }
   for (std::string& line : evidence_of_peak(view, *heavy.rank, *heavy.steps.back()))
@@ -176,9 +194,21 @@ void look_at_group(Work& work, const std::vector<const RankView*>& ranks) {
   std::vector<Usage> heavy, rest;
   for (const Usage& usage : usages) (stands_out(usage, others) ? heavy : rest).push_back(usage);
   if (heavy.empty() || heavy.size() * 2 > usages.size()) return;
+  std::stable_sort(heavy.begin(), heavy.end(),
+                   [](const Usage& a, const Usage& b) { return a.all() > b.all(); });
+  std::vector<std::pair<Cause, std::vector<const Usage*>>> reasons;
   for (const Usage& one : heavy) {
-    if (!creeps(work, one.rank->rank)) work.findings.push_back(make_finding(work.view, one, rest));
+    if (creeps(work, one.rank->rank)) continue;
+    Cause cause = cause_of(work.view, one, rest);
+    auto same = std::find_if(reasons.begin(), reasons.end(),
+                             [&](const auto& reason) { return reason.first.why == cause.why; });
+    if (same == reasons.end())
+      reasons.emplace_back(std::move(cause), std::vector<const Usage*>{&one});
+    else
+      same->second.push_back(&one);
   }
+  for (const auto& [cause, alike] : reasons)
+    work.findings.push_back(make_finding(work.view, alike, cause, rest));
 }
 
 void run(Work& work) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <sstream>
+#include <string_view>
 
 #include "detectors/known_facts.h"
 #include "detectors/words.h"
@@ -53,6 +54,21 @@ MemorySettings memory_settings(const JobView& view, const job::RankView& rank) {
   if (settings.stage < 0 && settings.parameters) settings.half = settings.bytes < 3 * settings.parameters;
   settings.recomputes = was_recomputed(view, rank);
   return settings;
+}
+
+std::string nvme_text(const MemorySettings& s) {
+  if (!s.offloads_to_nvme()) return "";
+  constexpr std::string_view kNone = "no_disk_of_this_machine", kRotating = ",rotating";
+  std::string where = s.disk, remark = ", which is no NVMe drive: slow";
+  if (where.find("nvme") == 0) remark = "";
+  if (std::size_t at = where.find(kRotating); at != where.npos)
+    where.replace(at, kRotating.size(), " (rotating)");
+  if (where == kNone)
+    where = "no disk of this machine (memory, a network, or a container's layers)",
+    remark = ": it may fill the memory that it should spare";
+  if (where.empty()) where = "a path of an unknown kind", remark = "";
+  return "what is offloaded goes to " + where + remark +
+         (s.max_in_cpu.empty() ? "" : "; max_in_cpu " + s.max_in_cpu + " parameters");
 }
 
 ModelParts parts_of(const MemorySettings& s) {

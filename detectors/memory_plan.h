@@ -23,9 +23,14 @@ struct MemorySettings {
   std::uint64_t micro_batch = 0;                         // 0 = not known
   bool gather_16bit = false, checkpointing_block = false;
   bool recomputes = false;  // a forward pass was seen again in backward
+  bool offloads_to_nvme() const { return offload_param == "nvme" || offload_optimizer == "nvme"; }
 };
 
 MemorySettings memory_settings(const JobView& view, const job::RankView& rank);
+
+// "offload goes to sda (rotating), which is no NVMe drive: slow; max_in_cpu 1e9 parameters"; "" where none
+// goes to NVMe.
+std::string nvme_text(const MemorySettings& settings);
 
 // Bytes on this rank's device.
 struct ModelParts {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "detectors/known_facts.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -44,6 +45,14 @@ Bytes within_reach(const MemoryStep& step) {
   Bytes total = known(step.device_total), other = unaccounted(step);
   if (!total) return {};
   return *total - std::min(*total, other.value_or(0));
+}
+
+bool expandable_segments(const JobView& view, const job::RankView& rank) {
+  const std::string& settings = fact_of(view, rank, {"torch.allocator"});
+  if (!settings.empty()) return settings.find("expandable_segments:True") != settings.npos;
+  const auto& live = rank.records().live;
+  return live[static_cast<std::size_t>(MemoryKind::kVirtual)] >
+         live[static_cast<std::size_t>(MemoryKind::kDevice)];
 }
 
 std::uint64_t device_total(const JobView& view, const job::RankView& rank) {

@@ -27,6 +27,10 @@ Bytes unaccounted(const job::MemoryStep& step);
 // All that the process could have: what is free and what it has taken; else the device.
 Bytes within_reach(const job::MemoryStep& step);
 
+// Whether torch's allocator works with segments that grow: by its settings, which the probe notes, else by
+// what kind of memory the process mostly holds.
+bool expandable_segments(const JobView& view, const job::RankView& rank);
+
 // Of the device, from any record; 0 = not known.
 std::uint64_t device_total(const JobView& view, const job::RankView& rank);
 

@@ -9,6 +9,7 @@
 
 #include "core/job/recorder_import.h"
 #include "detectors/known_facts.h"
+#include "detectors/rank_list.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -61,6 +62,22 @@ std::vector<Unfinished> finished_by_others(const JobView& view) {
   return all;
 }
 
+// What each is still in.
+void tell_unfinished(const JobView& view, const std::vector<Unfinished>& all, Finding& f) {
+  RankLines lines(f.evidence);
+  for (const Unfinished& one : all) {
+    f.suspects.push_back(one.member->rank);
+    job::Side side = job::side_of(view, *one.member, *one.call);
+    if (side.step && !f.step) f.step = side.step;
+    if (!lines.next()) continue;
+    f.evidence.push_back("rank " + std::to_string(one.member->rank) + " has not finished call " +
+                         std::to_string(one.call->number) + " of " + one.comm->name + " (" + call_text(side) +
+                         (side.site ? ", at " + *side.site : "") + "), which rank " +
+                         std::to_string(one.finished_on) +
+                         " has; nobody finishes it before all have given their part");
+  }
+}
+
 Finding finding_of_all(const JobView& view, const std::vector<Unfinished>& all) {
   const Unfinished& first = *std::min_element(
       all.begin(), all.end(),
@@ -72,16 +89,7 @@ Finding finding_of_all(const JobView& view, const std::vector<Unfinished>& all) 
   f.comm_ranks = first.comm->ranks();
   f.call = first.call->number;
   f.at = view.seconds(first.call->enter_ns);
-  for (const Unfinished& one : all) {
-    f.suspects.push_back(one.member->rank);
-    job::Side side = job::side_of(view, *one.member, *one.call);
-    f.evidence.push_back("rank " + std::to_string(one.member->rank) + " has not finished call " +
-                         std::to_string(one.call->number) + " of " + one.comm->name + " (" + call_text(side) +
-                         (side.site ? ", at " + *side.site : "") + "), which rank " +
-                         std::to_string(one.finished_on) +
-                         " has; nobody finishes it before all have given their part");
-    if (side.step && !f.step) f.step = side.step;
-  }
+  tell_unfinished(view, all, f);
   for (const job::RankView& rank : view.ranks) {
     const auto& calls = rank.records().calls;
     bool waits = false;

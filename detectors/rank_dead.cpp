@@ -5,6 +5,7 @@
 // that were asked to stop (interrupted.cpp) are taken for dead only when others still wait a stall threshold
 // later.
 #include <algorithm>
+#include <map>
 
 #include "detectors/ended.h"
 #include "detectors/host_memory_end.h"
@@ -13,6 +14,8 @@
 
 namespace dshang::detect {
 namespace {
+
+constexpr std::size_t kToldOneByOne = 8, kToldOfMany = 4;  // ranks that ended together
 
 // A signal that has ended one rank may be on its way to all of them (stopped_with_others).
 bool others_may_follow(const JobView& view, const Ended& ended) {
@@ -51,10 +54,12 @@ void add_last_exception(const JobView& view, const job::RankView& rank, Finding&
   finding.evidence.push_back("last exception of rank " + std::to_string(rank.rank) + ": " + text);
 }
 
+// A request for device memory, or a communicator for which none was left, that failed on it.
 std::optional<std::size_t> allocation_failure_of(const Work& work, Rank rank) {
   for (std::size_t i = 0; i < work.findings.size(); ++i) {
     const Finding& f = work.findings[i];
-    if (f.type == "alloc-failed" && std::count(f.suspects.begin(), f.suspects.end(), rank)) return i;
+    bool failed = f.type == "alloc-failed" || (f.type == "memory-pressure" && f.severity == Severity::kError);
+    if (failed && std::count(f.suspects.begin(), f.suspects.end(), rank)) return i;
   }
   return std::nullopt;
 }
@@ -87,7 +92,14 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
     f.summary += " after call " + std::to_string(victims->last_of_ended) + " of " + victims->comm->name +
                  "; " + wait_text(victims->ranks) + " for it in call " + std::to_string(victims->call);
   }
-  for (const Ended& ended : together) {
+  std::map<std::string, std::size_t> more;
+  const std::size_t told = together.size() > kToldOneByOne ? kToldOfMany : together.size();
+  for (std::size_t i = 0; i < together.size(); ++i) {
+    const Ended& ended = together[i];
+    if (i >= told) {
+      ++more[ended.text()];
+      continue;
+    }
     f.evidence.push_back("rank " + std::to_string(ended.rank->rank) + " (pid " +
                          std::to_string(ended.rank->records().pid) + ") " + ended.text());
     if (ended.for_want_of_memory()) {
@@ -95,6 +107,7 @@ Finding make_finding(Work& work, const std::vector<Ended>& together, const std::
     }
     add_last_exception(view, *ended.rank, f);
   }
+  for (const auto& [how, count] : more) f.evidence.push_back("and " + std::to_string(count) + " more " + how);
   if (!f.step && first.rank->records().step != job::kNoStep) f.step = first.rank->records().step;
   f.consequence_of = allocation_failure_of(work, first.rank->rank);
   if (first.normal()) {

@@ -58,7 +58,10 @@ void link_causes(std::vector<Finding>& findings) {
     if (findings[cause].type != "alloc-failed") continue;
     for (std::size_t i = 0; i < findings.size(); ++i) {
       Finding& f = findings[i];
-      bool same_rank = std::count(f.suspects.begin(), f.suspects.end(), findings[cause].suspects[0]) > 0;
+      const std::vector<Rank>& short_of_it = findings[cause].suspects;
+      bool same_rank = std::any_of(f.suspects.begin(), f.suspects.end(), [&](Rank rank) {
+        return std::count(short_of_it.begin(), short_of_it.end(), rank) > 0;
+      });
       double after = f.at - findings[cause].at;
       if (i != cause && same_rank && !f.consequence_of && f.severity == Severity::kHang && after >= -1 &&
           after <= kJustBefore) {

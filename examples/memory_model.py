@@ -35,6 +35,19 @@ class Model(nn.Module):
         return self.head(x).float().pow(2).mean()
 
 
+class WithHead(Model):
+    """Outputs that are larger than what they are made of, as those of language models."""
+
+    def __init__(self, vocabulary=32768):
+        super().__init__()
+        self.head = nn.Linear(WIDTH, vocabulary, bias=False)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
 def samples(count, length, device):
     return torch.zeros(count, length, WIDTH, device=device, dtype=torch.bfloat16)
 

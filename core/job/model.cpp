@@ -257,24 +257,48 @@ std::uint64_t creating_since(const RankView& rank) {
   return since;
 }
 
-std::string list_of(const std::vector<Rank>& ranks) {
-  std::string text;
+namespace {
+
+// Numbers and ranges "4-9", and how many ranks each is.
+std::vector<std::pair<std::string, std::size_t>> pieces_of(const std::vector<Rank>& ranks) {
+  std::vector<std::pair<std::string, std::size_t>> pieces;
   for (std::size_t i = 0; i < ranks.size();) {
     std::size_t end = i;
     while (end + 1 < ranks.size() && ranks[end + 1] == ranks[end] + 1) ++end;
-    bool range = end >= i + 3;  // 0, 1, 2 reads better than 0-2
-    for (std::size_t at = i; at <= (range ? i : end); ++at) {
-      if (!text.empty()) text += ", ";
-      text += std::to_string(ranks[at]);
+    if (end >= i + 3) {  // 0, 1, 2 reads better than 0-2
+      pieces.emplace_back(std::to_string(ranks[i]) + "-" + std::to_string(ranks[end]), end + 1 - i);
+    } else {
+      for (std::size_t at = i; at <= end; ++at) pieces.emplace_back(std::to_string(ranks[at]), 1);
     }
-    if (range) text += "-" + std::to_string(ranks[end]);
     i = end + 1;
   }
+  return pieces;
+}
+
+// Of many pieces the first: "0, 2, 4 and 509 more".
+std::string short_list_of(const std::vector<Rank>& ranks) {
+  constexpr std::size_t kMost = 16, kToldOfMore = 12;
+  const auto pieces = pieces_of(ranks);
+  if (pieces.size() <= kMost) return list_of(ranks);
+  std::string text;
+  std::size_t told = 0;
+  for (std::size_t i = 0; i < kToldOfMore; ++i) {
+    text += (i == 0 ? "" : ", ") + pieces[i].first;
+    told += pieces[i].second;
+  }
+  return text + " and " + std::to_string(ranks.size() - told) + " more";
+}
+
+}  // namespace
+
+std::string list_of(const std::vector<Rank>& ranks) {
+  std::string text;
+  for (const auto& [piece, count] : pieces_of(ranks)) text += (text.empty() ? "" : ", ") + piece;
   return text;
 }
 
 std::string ranks_text(const std::vector<Rank>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + list_of(ranks);
+  return (ranks.size() == 1 ? "rank " : "ranks ") + short_list_of(ranks);
 }
 
 const char* text_of(flight::DType dtype) {

@@ -24,13 +24,21 @@ bool grew_from(const std::vector<Rank>& before, const std::vector<Rank>& now) {
 
 bool is_ending(const Finding& f) { return f.type == "rank-dead" || f.type == "interrupted"; }
 
+// A judged state of several ranks (memory that is nearly full) that some of them have left.
+bool has_shrunk(const Finding& a, const Finding& b) {
+  bool is_state =
+      !a.subject.empty() && a.certainty == Certainty::kJudged && b.certainty == Certainty::kJudged;
+  return is_state && a.type == b.type && !b.suspects.empty() && a.suspects != b.suspects &&
+         grew_from(b.suspects, a.suspects);
+}
+
 // `b` is the same trouble told again: an explanation may grow (class, positions, suspects) as more is
 // recorded.
 bool same_trouble(const Finding& a, const Finding& b) {
   bool may_grow =
       !a.suspects.empty() || !a.subject.empty();  // from nobody to somebody only where it is clear
   if (a.type == b.type && a.subject == b.subject && a.comm == b.comm &&
-      (a.suspects == b.suspects || (may_grow && grew_from(a.suspects, b.suspects))))
+      (a.suspects == b.suspects || (may_grow && grew_from(a.suspects, b.suspects)) || has_shrunk(a, b)))
     return true;
   // Ranks that were ended because they hung do not explain the hang.
   if (is_ending(b) && !is_ending(a)) return false;
@@ -39,8 +47,9 @@ bool same_trouble(const Finding& a, const Finding& b) {
 }
 
 bool is_told_differently(const Finding& a, const Finding& b) {
-  return a.type != b.type || a.severity != b.severity || a.suspects != b.suspects || a.call != b.call ||
-         a.origin != b.origin || a.measure < b.measure;
+  bool others = a.suspects != b.suspects && !has_shrunk(a, b);
+  return a.type != b.type || a.severity != b.severity || others || a.call != b.call || a.origin != b.origin ||
+         a.measure < b.measure;
 }
 
 // Ranks it speaks of have ended since: what they waited for cannot be seen any more, and did not come, unless
@@ -119,7 +128,8 @@ Report FindingHistory::update(const Job& job, Analysis analysis, bool* has_news)
                    : 0;
   std::vector<Finding> current = std::move(analysis.findings);
   if (was_wrong_before(known_)) forget_interrupted(current);
-  std::vector<std::pair<std::size_t, std::size_t>> followed;  // what is kept, and its cause among the known ones
+  std::vector<std::pair<std::size_t, std::size_t>>
+      followed;  // what is kept, and its cause among the known ones
   for (const Finding& old : known_) {
     auto again =
         std::find_if(current.begin(), current.end(), [&](const Finding& f) { return same_trouble(old, f); });

@@ -1,14 +1,16 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "core/job/model.h"
 #include "core/job/report.h"
 
 namespace dshang::job {
 namespace {
 
 constexpr std::size_t kLines = 25;
-constexpr double kToldApart = 2;     // seconds from its begin from which on both times are told
-constexpr std::size_t kWidth = 400;  // longer lines are cut in the block, not in report.txt
+constexpr std::size_t kToldOneByOne = 16;  // suspects
+constexpr double kToldApart = 2;           // seconds from its begin from which on both times are told
+constexpr std::size_t kWidth = 400;        // longer lines are cut in the block, not in report.txt
 
 std::string seconds(double value) {
   char text[32];
@@ -36,8 +38,13 @@ std::vector<std::string> details(const Finding& f) {
   for (const std::string& text : f.evidence) lines.push_back("  - " + text);
   for (std::size_t i = 0; i < f.fix.size(); ++i) lines.push_back((i == 0 ? "  fix: " : "       ") + f.fix[i]);
   if (!f.suspects.empty()) {
-    std::string line = "  suspected: rank" + std::string(f.suspects.size() > 1 ? "s" : "");
-    for (Rank rank : f.suspects) line += " " + std::to_string(rank);
+    std::string line = "  suspected: ";
+    if (f.suspects.size() > kToldOneByOne) {
+      line += ranks_text(f.suspects);
+    } else {
+      line += f.suspects.size() > 1 ? "ranks" : "rank";
+      for (Rank rank : f.suspects) line += " " + std::to_string(rank);
+    }
     lines.push_back(line);
   } else if (f.severity == Severity::kHang) {
     lines.push_back("  nobody is singled out: no side is in a clear majority");

@@ -1,5 +1,8 @@
 """What torch's caching allocator held in each step.  Read on the host, no device call."""
+import os
 import sys
+
+_SETTINGS = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")     # torch reads the first that is set
 
 
 class Memory:
@@ -7,11 +10,21 @@ class Memory:
         self.native, self.patches, self.names = native, patches, names
         self.reserved = self.allocated = 0    # largest seen since the step began
         self.top = 0                          # torch's own peak at the last step
+        self.noted = False
+
+    def _note_settings(self):
+        """How the allocator was told to work, once it does."""
+        self.noted = True
+        text = next(filter(None, map(os.environ.get, _SETTINGS)), None)
+        if text:
+            self.native.note("torch.allocator", text.replace(" ", "")[:300])
 
     def _read(self):
         cuda = sys.modules.get("torch.cuda")
         if cuda is None or not cuda.is_initialized():
             return None
+        if not self.noted:
+            self._note_settings()
         return cuda.memory_stats_as_nested_dict()     # memory_stats() flattens it, which takes ten times as long
 
     def sample(self, phase):

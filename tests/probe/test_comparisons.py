@@ -3,6 +3,7 @@ import ctypes
 import gc
 import json
 import math
+import os
 import sys
 import types
 from collections import UserDict
@@ -69,6 +70,12 @@ def test_settings_that_decide_over_memory(tmp_path):
     assert told.pop("offload_param.disk")
     assert told == {"stage": "3", "micro_batch": "4", "dtype": "bf16", "offload_optimizer": "cpu", "offload_param": "nvme",
                     "offload_param.max_in_cpu": "1000", "gather_16bit": "True", "checkpointing_block": "True"}
+
+
+def test_a_path_in_memory_is_on_no_disk(tmp_path):
+    assert facts.disk_of("/dev/shm/not/there") == "no_disk_of_this_machine"
+    disk = facts.disk_of(tmp_path).split(",")[0]
+    assert disk == "no_disk_of_this_machine" or os.path.exists("/sys/block/" + disk), disk
 
 
 def test_a_long_tensor_is_read_in_pieces_from_its_first_to_its_last_byte(monkeypatch):

@@ -30,6 +30,20 @@ def test_ids_are_told_as_ranges(numbers, text):
     assert _gather_text(numbers, {7: "head", 1: "first", 3: "third"}) == text
 
 
+def test_how_the_allocator_was_told_to_work_is_noted_once(probe, native, monkeypatch):
+    nothing = {"allocated_bytes": {"all": {"current": 1, "peak": 1}}, "reserved_bytes": {"all": {"current": 2}}}
+    cuda = types.SimpleNamespace(is_initialized=lambda: False, memory_stats_as_nested_dict=lambda: nothing)
+    monkeypatch.setitem(sys.modules, "torch.cuda", cuda)
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "max_split_size_mb:512, expandable_segments:True")
+    probe.memory.sample("forward")
+    assert not native.of("note")                   # a program may still set it
+    cuda.is_initialized = lambda: True
+    probe.memory.sample("forward")
+    probe.memory.sample("backward")
+    assert native.of("note") == [("note", "torch.allocator", "max_split_size_mb:512,expandable_segments:True")]
+
+
 class Part:
     """A module of torch, as far as naming goes."""
 

@@ -2,6 +2,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/job/model.h"
 #include "core/job/report.h"
 #include "made.h"
 
@@ -142,6 +143,40 @@ TEST_CASE("an ending that more ranks shared is the same finding told again", "[r
   CHECK(report.findings[0].at == 4.0);
   dead.suspects = {2};
   CHECK(history.update(*job, {{dead}, {}, {}}, &news).findings.size() == 2);
+}
+
+TEST_CASE("a judged state that some ranks have left is the same one and no news, one that more ranks share is", "[report]") {
+  FindingHistory history;
+  bool news = false;
+  auto job = two_ranks(5);
+  Finding tight = finding("memory-pressure", Severity::kWarning);
+  tight.subject = "steps";
+  for (auto [suspects, is_news] : {std::pair{std::vector<Rank>{0, 1, 2}, true}, {{0, 2}, false}, {{0, 2, 3}, true}}) {
+    tight.suspects = suspects;
+    job->journal.now_ns += kSecondNs;
+    Report report = history.update(*job, {{tight}, {}, {}}, &news);
+    CHECK(news == is_news);
+    REQUIRE(report.findings.size() == 1);
+    CHECK(report.findings[0].suspects == suspects);
+    CHECK_FALSE(report.findings[0].resolved);
+  }
+}
+
+TEST_CASE("many ranks are told by the first of them", "[report]") {
+  std::vector<Rank> even, neighbours;
+  for (Rank rank = 0; rank < 1024; ++rank) {
+    if (rank % 2 == 0) even.push_back(rank);
+    if (rank != 500) neighbours.push_back(rank);
+  }
+  CHECK(ranks_text(even) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22 and 500 more");
+  CHECK(ranks_text(neighbours) == "ranks 0-499, 501-1023");
+  CHECK(list_of(even).size() > 1000);  // where all of them are wanted
+  even.resize(16);
+  CHECK(ranks_text(even) == "ranks 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30");
+  Report report;
+  report.findings = {finding("argument-mismatch", Severity::kHang)};
+  report.findings[0].suspects = neighbours;
+  CHECK(text_of(report).find("suspected: ranks 0-499, 501-1023\n") != std::string::npos);
 }
 
 TEST_CASE("nobody is interrupted after a hang was found", "[report]") {
