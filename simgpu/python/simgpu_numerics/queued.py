@@ -58,27 +58,20 @@ def attempt(call):
     """Queues the call and returns its result; NotImplemented where that is not possible."""
     name = call.operator.name
     describe = _DESCRIPTIONS.get(name) or _DESCRIPTIONS.get(name[:-1] if name.endswith("_") else name)
-    if describe is None:
+    # A number that is no integer: the result is a float, or is rounded in a way of its own.
+    if describe is None or any(isinstance(x, (float, complex)) for x in call.flat):
+        return NotImplemented
+    out = call.native()
+    if not isinstance(out, torch.Tensor) or out.device.type != "cuda":
         return NotImplemented
     try:
-        _refuse_floats(call)
-        out = call.native()
-        if not isinstance(out, torch.Tensor) or out.device.type != "cuda":
-            return NotImplemented
         works = [_work(code, target, sources) for code, target, sources in describe(name, call, out)]
-    except _Unfit:
+    except (_Unfit, RuntimeError):      # the second: shapes that cannot be looked at in the way that is needed
         return NotImplemented
     stream = ctypes.c_void_p(torch.cuda.current_stream(out.device).cuda_stream)
     for work in works:
         _process.simgpu_tensor_work(ctypes.byref(work), out.device.index, stream)
     return out
-
-
-def _refuse_floats(call):
-    """Numbers that are no integers: the result is a float, or is rounded in a way of its own."""
-    for x in call.flat:
-        if isinstance(x, (float, complex)):
-            raise _Unfit
 
 
 # --- from a call to (code, target, sources), each of which is one piece of work ---
