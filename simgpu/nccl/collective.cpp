@@ -1,10 +1,12 @@
 #include "simgpu/nccl/collective.h"
 
 #include <chrono>
+#include <cinttypes>
 #include <thread>
 
 #include "simgpu/core/bytes.h"
 #include "simgpu/core/log.h"
+#include "simgpu/nccl/error.h"
 #include "simgpu/nccl/exchange.h"
 #include "simgpu/nccl/faults.h"
 #include "simgpu/nccl/match.h"
@@ -46,7 +48,9 @@ bool begins(Comm& comm, const Fault& fault) {
       delay(comm, fault.value);
       return true;
     case Fault::Kind::kError:
-      comm.set_async_error(static_cast<Result>(fault.value));
+      comm.set_async_error(fail(static_cast<Result>(fault.value),
+                                "call %" PRIu64 " of rank %d fails, as SIMNCCL_FAULT asks for", fault.call,
+                                fault.rank));
       stay(comm);
       return false;
     case Fault::Kind::kDrop:
