@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <set>
 #include <string_view>
 
 namespace dshang::monitor {
@@ -52,7 +53,19 @@ bool starts_with(std::string_view text, std::string_view beginning) {
   return text.substr(0, beginning.size()) == beginning;
 }
 
-bool is_python(const std::string& program) { return starts_with(base_name(program), "python"); }
+// Programs that only start another one, in whose words the launcher is found.
+bool is_prefix(const std::string& program) {
+  static const std::set<std::string> kPrefixes = {
+      "env",    "uv",      "poetry", "pixi",    "pdm",    "hatch",  "conda", "mamba", "micromamba", "nice",
+      "ionice", "taskset", "chrt",   "numactl", "stdbuf", "setsid", "nohup", "time",  "timeout"};
+  return kPrefixes.count(base_name(program)) != 0;
+}
+
+// python, python3, python3.13t
+bool is_python(const std::string& program) {
+  const std::string name = base_name(program);
+  return starts_with(name, "python") && name.find_first_not_of("0123456789.t", 6) == std::string::npos;
+}
 
 // Whether the words from `first` on, up to the launcher's own program, contain one of the options.
 bool has_option(const std::vector<std::string>& command, size_t first,
@@ -65,13 +78,28 @@ bool has_option(const std::vector<std::string>& command, size_t first,
   return false;
 }
 
+bool is_launcher(const std::string& word) {
+  const std::string name = base_name(word);
+  return name == "torchrun" || name == "deepspeed" || name == "deepspeed.pt" || name == "ds" ||
+         name == "accelerate";
+}
+
+// Where the launcher or the Python program is that the command comes to.
+size_t program_of(const std::vector<std::string>& command) {
+  if (!is_prefix(command[0])) return 0;
+  for (size_t i = 1; i < command.size(); ++i) {
+    if (is_launcher(command[i]) || is_python(command[i])) return i;
+  }
+  return 0;
+}
+
 // The position behind the launcher's name, where its options begin; 0: the command is none of that launcher.
-size_t options_of(const std::vector<std::string>& command, std::string_view program,
+size_t options_of(const std::vector<std::string>& command, size_t at, std::string_view program,
                   std::initializer_list<std::string_view> modules) {
-  const std::string name = base_name(command[0]);
-  if (name == program || (program == "deepspeed" && (name == "deepspeed.pt" || name == "ds"))) return 1;
-  if (!is_python(command[0])) return 0;
-  for (size_t i = 1; i + 1 < command.size() && starts_with(command[i], "-"); ++i) {
+  const std::string name = base_name(command[at]);
+  if (name == program || (program == "deepspeed" && (name == "deepspeed.pt" || name == "ds"))) return at + 1;
+  if (!is_python(command[at])) return 0;
+  for (size_t i = at + 1; i + 1 < command.size() && starts_with(command[i], "-"); ++i) {
     if (command[i] != "-m") continue;
     return std::find(modules.begin(), modules.end(), command[i + 1]) != modules.end() ? i + 2 : 0;
   }
@@ -82,18 +110,22 @@ void add_ranks(const DryRunOptions& options, DryRunPlan* plan) {
   std::vector<std::string>& command = plan->command;
   const std::string ranks = std::to_string(options.ranks);
   plan->once_a_rank = false;
+  const size_t program = program_of(command);
   if (const size_t at =
-          options_of(command, "torchrun", {"torch.distributed.run", "torch.distributed.launch"})) {
+          options_of(command, program, "torchrun", {"torch.distributed.run", "torch.distributed.launch"})) {
     if (!has_option(command, at, {"--nproc_per_node", "--nproc-per-node"})) {
       command.insert(command.begin() + at, "--nproc_per_node=" + ranks);
     }
-  } else if (const size_t at = options_of(command, "deepspeed", {"deepspeed.launcher.runner"})) {
+  } else if (const size_t at = options_of(command, program, "deepspeed", {"deepspeed.launcher.runner"})) {
     if (!has_option(command, at, {"--num_gpus", "--include", "-i", "--exclude", "-e", "--hostfile", "-H"})) {
       command.insert(command.begin() + at, {"--num_gpus", ranks});
     }
+  } else if (options_of(command, program, "accelerate",
+                        {"accelerate.commands.launch", "accelerate.commands.accelerate_cli"})) {
+    // It takes as many ranks as there are devices.
   } else {
     // Anything else than a Python program starts its ranks itself: a shell script around a launcher, mpirun.
-    plan->once_a_rank = is_python(command[0]);
+    plan->once_a_rank = is_python(command[program]);
   }
 }
 
@@ -165,7 +197,9 @@ std::optional<DryRunPlan> plan_dry_run(const DryRunOptions& options, const DryRu
       {"LD_PRELOAD", with_behind(preload, "LD_PRELOAD", " ")},
       {"PYTHONPATH", with_behind(places.shim, "PYTHONPATH", ":")},
       {"SIMGPU_DEVICES", std::to_string(options.ranks)},
-      {"SIMGPU_VRAM_BYTES", std::to_string(static_cast<long long>(gpu->mebibytes) << 20)},
+      // The user's entries win; one alone may be for one device.
+      {"SIMGPU_VRAM_BYTES",
+       with_behind(std::to_string(static_cast<long long>(gpu->mebibytes) << 20), "SIMGPU_VRAM_BYTES", ",")},
       {"SIMGPU_NUM", options.numerics},
       {"DSHANG_DRY_RUN", gpu->name},
       {"TRITON_LIBCUDA_PATH", places.libraries},  // Triton looks for the file libcuda.so.1 there

@@ -105,8 +105,12 @@ Error record_event(void* handle, void* stream_handle, unsigned flags) {
   event->captured.set = false;
   const uint64_t record = event->next_record();
   const Error error = enqueue_stream(*stream, completion_of(event, record), Run::kInlineIfIdle);
-  if (error != kSuccess) event->complete(record);  // it was not recorded: nobody may wait for it
-  return error;
+  if (error != kSuccess) {
+    event->complete(record);  // it was not recorded: nobody may wait for it
+    return error;
+  }
+  stream->keep_recording([event] { return completion_of(event, event->next_record()); });
+  return kSuccess;
 }
 
 Error query_event(void* handle) {
@@ -137,6 +141,7 @@ Error stream_wait_event(void* stream_handle, void* handle, unsigned flags) {
     return enqueue_stream(*stream, at_replay, Run::kOnWorker);
   }
   const uint64_t record = event->last_record();
+  stream->keep_recording(nullptr);
   if (record == 0) return kSuccess;
   if (stream->capturing) return refuse_uncaptured_wait(*stream);
   if (event->completed(record)) return kSuccess;

@@ -22,6 +22,7 @@ void fault_current_device() {
 }  // namespace
 
 Error launch_kernel(void* stream) {
+  if (!belongs_to(device(), stream)) return kInvalidHandle;
   if (++launches == settings().fault_launch) return enqueue(stream, fault_current_device, Run::kInlineIfIdle);
   return enqueue(
       stream, [] {}, Run::kInlineIfIdle);

@@ -62,7 +62,7 @@ void release_bytes(int device, size_t bytes) {
 }
 
 void memory_info(int device, size_t* free_bytes, size_t* total_bytes) {
-  *total_bytes = settings().memory_bytes;
+  *total_bytes = device_bytes(physical_device(device));
   *free_bytes = *total_bytes - std::min(*total_bytes, machine::used(physical_device(device)));
 }
 

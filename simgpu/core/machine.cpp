@@ -110,7 +110,7 @@ bool try_to_take(int device, size_t bytes) {
   std::atomic<size_t>& used = shared().used[device];
   size_t before = used.load();
   do {
-    const size_t total = settings().memory_bytes;
+    const size_t total = device_bytes(device);
     if (before > total || bytes > total - before) return false;
   } while (!used.compare_exchange_weak(before, before + bytes));
   return true;

@@ -1,5 +1,6 @@
 #include "simgpu/core/settings.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
@@ -48,12 +49,57 @@ std::vector<int> visible_devices(int devices) {
   return visible;
 }
 
+// The bytes of a size; 0: it is none.
+size_t bytes_of(const char* text, double unit) {
+  char* end = nullptr;
+  const double number = std::strtod(text, &end);
+  const double bytes = end == text ? 0 : number * suffix_factor(end, unit);
+  constexpr double kMost = 281474976710656.0;  // 2^48, an address space
+  return bytes >= 1 && bytes <= kMost ? static_cast<size_t>(bytes) : 0;
+}
+
+// One entry of SIMGPU_VRAM_BYTES. False: it is none.
+bool set_memory(const std::string& entry, std::vector<size_t>* memory) {
+  const size_t colon = entry.find(':');
+  const size_t bytes = bytes_of(entry.c_str() + (colon == std::string::npos ? 0 : colon + 1), 1);
+  if (bytes == 0) return false;
+  if (colon == std::string::npos) {
+    memory->assign(memory->size(), bytes);
+    return true;
+  }
+  char* end = nullptr;
+  const long device = std::strtol(entry.c_str(), &end, 10);
+  if (colon == 0 || *end != ':' || device < 0 || device >= kMaxDevices) return false;
+  if (device < static_cast<long>(memory->size())) (*memory)[static_cast<size_t>(device)] = bytes;
+  return true;
+}
+
+std::vector<size_t> memory_of_devices(int devices, size_t by_default) {
+  const char* value = value_of("SIMGPU_VRAM_BYTES");
+  const std::vector<size_t> usual(static_cast<size_t>(devices), by_default);
+  if (value == nullptr) return usual;
+  std::vector<size_t> memory = usual;
+  const std::string list = value;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    if (!set_memory(list.substr(at, end - at), &memory)) {
+      log(0,
+          "SIMGPU_VRAM_BYTES=%s is not [size][,device:size...] (a size is a number, with K, M, G or T where "
+          "meant); %zu bytes are used",
+          value, by_default);
+      return usual;
+    }
+    at = end + 1;
+  }
+  return memory;
+}
+
 Settings read_settings() {
   constexpr size_t kGiB = size_t{1} << 30;
   Settings result;
   result.devices = static_cast<int>(integer_setting("SIMGPU_DEVICES", 8, 0, kMaxDevices));
   result.visible = visible_devices(result.devices);
-  result.memory_bytes = size_setting("SIMGPU_VRAM_BYTES", size_setting("SIMGPU_VRAM_GB", 80 * kGiB, kGiB), 1);
+  result.memory = memory_of_devices(result.devices, size_setting("SIMGPU_VRAM_GB", 80 * kGiB, kGiB));
   result.alloc_us = static_cast<int>(integer_setting("SIMGPU_ALLOC_US", 0, 0, 60'000'000));
   result.queue_depth = static_cast<size_t>(integer_setting("SIMGPU_QUEUE_DEPTH", 1024, 1, 1'000'000));
   result.log_level = static_cast<int>(integer_setting("SIMGPU_LOG", 0, 0, 2));
@@ -86,16 +132,13 @@ bool flag_setting(const char* name, bool by_default) {
 size_t size_setting(const char* name, size_t by_default, size_t unit) {
   const char* value = value_of(name);
   if (value == nullptr) return by_default;
-  char* end = nullptr;
-  const double number = std::strtod(value, &end);
-  const double bytes = end == value ? 0 : number * suffix_factor(end, static_cast<double>(unit));
-  constexpr double kMost = 281474976710656.0;  // 2^48, an address space
-  if (!(bytes >= 1 && bytes <= kMost)) {
+  const size_t bytes = bytes_of(value, static_cast<double>(unit));
+  if (bytes == 0) {
     log(0, "%s=%s is not a size (a number, with K, M, G or T where meant); %zu bytes are used", name, value,
         by_default);
     return by_default;
   }
-  return static_cast<size_t>(bytes);
+  return bytes;
 }
 
 std::string choice_setting(const char* name, const std::vector<std::string>& choices) {
@@ -113,6 +156,12 @@ std::string choice_setting(const char* name, const std::vector<std::string>& cho
 const Settings& settings() {
   static const Settings* const kSettings = new Settings(read_settings());  // outlives every destructor
   return *kSettings;
+}
+
+size_t device_bytes(int physical) {
+  const std::vector<size_t>& memory = settings().memory;
+  return physical >= 0 && physical < static_cast<int>(memory.size()) ? memory[static_cast<size_t>(physical)]
+                                                                     : 0;
 }
 
 }  // namespace simgpu

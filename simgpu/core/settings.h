@@ -12,14 +12,19 @@ namespace simgpu {
 struct Settings {
   int devices;  // SIMGPU_DEVICES: devices of the machine, 1..64 (0: a machine without any); default 8
   std::vector<int> visible;  // CUDA_VISIBLE_DEVICES applied to them: visible[ordinal] is the physical index
-  size_t memory_bytes;       // SIMGPU_VRAM_BYTES, else SIMGPU_VRAM_GB: bytes of one device; default 80 GiB
-  int alloc_us;              // SIMGPU_ALLOC_US: microseconds that cudaMalloc and cudaFree take; default 0
+  // Bytes of each device of the machine: SIMGPU_VRAM_BYTES=[size][,device:size...], else SIMGPU_VRAM_GB;
+  // default 80 GiB. A later entry wins.
+  std::vector<size_t> memory;
+  int alloc_us;        // SIMGPU_ALLOC_US: microseconds that cudaMalloc and cudaFree take; default 0
   size_t queue_depth;  // SIMGPU_QUEUE_DEPTH: launches a stream holds before the host blocks; default 1024
   int log_level;       // SIMGPU_LOG: 1 names each function at its first call; default 0
   bool quiet;          // SIMGPU_QUIET: say nothing about what is not supported; default off
   int64_t
       fault_launch;  // SIMGPU_FAULT_LAUNCH: this kernel launch (from 1) faults the device; default 0, none
 };
+
+// Bytes of a device by its index on the machine.
+size_t device_bytes(int physical);
 
 // The settings of this process. Thread-safe; the reference stays valid until the process ends.
 const Settings& settings();

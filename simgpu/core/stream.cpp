@@ -3,11 +3,13 @@
 #include <cxxabi.h>
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <array>
 #include <chrono>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "simgpu/core/capture.h"
 #include "simgpu/core/context.h"
@@ -108,6 +110,7 @@ Stream::Stream(int on_device, unsigned stream_flags, int stream_priority, bool i
 
 void Stream::append(Operation operation, Run run) {
   std::unique_lock<std::mutex> lock(mutex_);
+  recording_ = nullptr;
   if (run == Run::kInlineIfIdle && submitted_ == finished_) {
     ++submitted_;
     ++inline_running_;
@@ -151,6 +154,16 @@ void Stream::wait_until(uint64_t position) {
 bool Stream::idle() {
   std::lock_guard<std::mutex> lock(mutex_);
   return submitted_ == finished_;
+}
+
+void Stream::keep_recording(Recording recording) {
+  std::lock_guard<std::mutex> lock(mutex_);
+  recording_ = std::move(recording);
+}
+
+Stream::Recording Stream::take_recording() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(recording_, nullptr);
 }
 
 void Stream::close() {
@@ -268,6 +281,17 @@ Error enqueue(void* handle, Operation operation, Run run) {
   return enqueue_on(device(), handle, std::move(operation), run);
 }
 
+Error hold_stream(int device, void* handle) {
+  const std::shared_ptr<Stream> stream = find_stream_on(device, handle);
+  if (stream == nullptr) return kInvalidHandle;
+  const Stream::Recording recording = stream->take_recording();
+  const auto never_ends = [] {
+    while (true) pause();
+  };
+  if (const Error error = enqueue_stream(*stream, never_ends, Run::kOnWorker)) return error;
+  return recording ? enqueue_stream(*stream, recording(), Run::kInlineIfIdle) : kSuccess;
+}
+
 Error mark_stream(void* handle, StreamMark* mark) {
   std::shared_ptr<Stream> stream = find_stream(handle);
   if (stream == nullptr) return kInvalidHandle;
@@ -280,6 +304,16 @@ bool reached(const StreamMark& mark) { return mark.stream == nullptr || mark.str
 
 void wait_for(const StreamMark& mark) {
   if (mark.stream != nullptr) mark.stream->wait_until(mark.position);
+}
+
+bool belongs_to(int device, void* handle) {
+  const std::shared_ptr<Stream> stream = find_stream_on(device, handle);
+  return stream == nullptr || stream->device == device;
+}
+
+bool is_idle(void* handle) {
+  const std::shared_ptr<Stream> stream = find_stream(handle);
+  return stream == nullptr || (stream->idle() && legacy_order(*stream).empty());
 }
 
 bool is_capturing(void* handle) {

@@ -43,7 +43,15 @@ Error mark_stream(void* handle, StreamMark* mark);
 bool reached(const StreamMark& mark);
 void wait_for(const StreamMark& mark);  // blocks until all of it has been executed
 
+// False: a stream of another device. Kernels are not launched on those.
+bool belongs_to(int device, void* handle);
+
+bool is_idle(void* handle);  // by the rules of the legacy default stream, too; true for an unknown handle
 bool is_capturing(void* handle);  // false also for an unknown handle
+
+// A kernel that never ends: nothing queued on the stream from now on is executed. An event that was recorded
+// last, with nothing behind it, comes behind the kernel: it marks what the caller is about to queue.
+Error hold_stream(int device, void* handle);
 
 // Blocks until everything queued at the time of the call on any stream of the device is done.
 void drain_device(int device);

@@ -45,6 +45,11 @@ class Stream : public std::enable_shared_from_this<Stream> {
   void wait_until(uint64_t position);  // returns early when the device faults
   bool idle();
 
+  // What records the event of the last operation anew; gone with the next operation.
+  using Recording = std::function<Operation()>;
+  void keep_recording(Recording recording);
+  Recording take_recording();
+
   // The handle is gone: the worker ends when the queue is empty.
   void close();
 
@@ -55,6 +60,7 @@ class Stream : public std::enable_shared_from_this<Stream> {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Operation> queue_;
+  Recording recording_;
   uint64_t submitted_ = 0;  // operations appended so far, those run in the caller included
   uint64_t finished_ = 0;
   int inline_running_ = 0;

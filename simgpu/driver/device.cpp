@@ -49,7 +49,7 @@ SIMGPU_API Error cuDeviceGetName(char* name, int length, int handle) {
 SIMGPU_API Error cuDeviceTotalMem_v2(size_t* bytes, int handle) {
   return driver_query(__func__, [&]() -> Error {
     if (!valid_device(handle)) return kInvalidDevice;
-    *bytes = settings().memory_bytes;
+    *bytes = device_bytes(physical_device(handle));
     return kSuccess;
   });
 }

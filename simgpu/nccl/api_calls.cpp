@@ -19,8 +19,9 @@ struct Arguments {
 };
 
 Result check_communicator(const char* name, const Comm& comm) {
-  if (!comm.revoked()) return kOk;
-  return fail(kInvalidUsage, "%s: the communicator was revoked", name);
+  if (comm.revoked()) return fail(kInvalidUsage, "%s: the communicator was revoked", name);
+  const Result error = comm.async_error();
+  return error == kOk ? kOk : fail(error, "%s: the communicator has failed before", name);
 }
 
 // NCCL: src/misc/argcheck.cc. It does not look at pointers by default and faults on the device instead.

@@ -120,7 +120,7 @@ SIMNCCL_ALIAS(ncclCommRevoke);
 SIMGPU_API int ncclCommGetAsyncError(Comm* comm, int* error) {
   return comm_entry("ncclCommGetAsyncError", comm, [&](const std::shared_ptr<Comm>& found) {
     if (error == nullptr) return kInvalidArgument;
-    *error = found->state();
+    *error = found->state() == kOk ? found->async_error() : found->state();
     return kOk;
   });
 }

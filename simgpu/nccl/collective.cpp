@@ -1,13 +1,15 @@
 #include "simgpu/nccl/collective.h"
 
+#include <chrono>
 #include <cinttypes>
-#include <cstring>
+#include <thread>
 
 #include "simgpu/core/bytes.h"
 #include "simgpu/core/log.h"
+#include "simgpu/nccl/error.h"
 #include "simgpu/nccl/exchange.h"
+#include "simgpu/nccl/faults.h"
 #include "simgpu/nccl/match.h"
-#include "simgpu/nccl/options.h"
 #include "simgpu/nccl/reduce.h"
 
 namespace simgpu::nccl {
@@ -32,9 +34,31 @@ void stay(Comm& comm) {
   comm.until([] { return false; });
 }
 
-// SIMNCCL_FAULT.
-bool fault_here(const Comm& comm, uint64_t call) {
-  return options().fault_call == call && options().fault_rank == comm.rank();
+void delay(const Comm& comm, int milliseconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(milliseconds);
+  while (!comm.stopped() && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// What SIMNCCL_FAULT wants of a call before it begins. False: this member takes no part in it.
+bool begins(Comm& comm, const Fault& fault) {
+  tell_fault(comm, fault);
+  switch (fault.kind) {
+    case Fault::Kind::kDelay:
+      delay(comm, fault.value);
+      return true;
+    case Fault::Kind::kError:
+      comm.set_async_error(fail(static_cast<Result>(fault.value),
+                                "call %" PRIu64 " of rank %d fails, as SIMNCCL_FAULT asks for", fault.call,
+                                fault.rank));
+      stay(comm);
+      return false;
+    case Fault::Kind::kDrop:
+      comm.lose();
+      return false;
+    default:
+      return true;
+  }
 }
 
 }  // namespace
@@ -61,7 +85,10 @@ bool writes_receive(const CallShape& shape, int rank) {
 
 void run_collective(Comm& comm, const Collective& collective) {
   if (comm.size() == 1) return run_alone(collective);
+  if (comm.lost()) return stay(comm);
   const uint64_t call = comm.next_call();
+  const Fault* fault = device_fault_of(comm, call);
+  if (fault != nullptr && !begins(comm, *fault)) return;
   Match match(comm, collective.shape, call);
   Exchange exchange(comm, collective);
   if (!match.post(exchange.untouched())) return;
@@ -84,11 +111,7 @@ void run_collective(Comm& comm, const Collective& collective) {
   if (!complete) return;
   comm.self().done.store(call);
   comm.bell().ring();
-  if (fault_here(comm, call)) {
-    tell_oracle("{\"what\": \"fault\", \"comm\": \"%016" PRIx64 "\", \"rank\": %d, \"call\": %" PRIu64 "}",
-                comm.id(), comm.rank(), call);
-    stay(comm);
-  }
+  if (fault != nullptr && fault->kind == Fault::Kind::kStall) stay(comm);
 }
 
 }  // namespace simgpu::nccl

@@ -41,6 +41,10 @@ class Comm {
   Result state() const { return state_.load(); }
   void set_state(Result state) { state_.store(state); }
 
+  // What went wrong behind the caller's back; kOk: nothing.
+  Result async_error() const { return async_error_.load(); }
+  void set_async_error(Result error) { async_error_.store(error); }
+
   // --- waiting ---
 
   // On the device: calls `attempt` until it returns true; between two attempts something has changed in the
@@ -78,11 +82,15 @@ class Comm {
   void end_ticket(uint64_t ticket);  // after its turn, or if it will have none
   bool idle() { return turn_.load() == tickets_.load() && !busy_.load(); }
 
+  uint64_t next_made() { return ++made_; }  // number of a collective that the host makes; see launch_mutex()
+
   std::mutex& launch_mutex() { return launch_mutex_; }  // held while a ticket is taken and its launch queued
 
   // --- used by the launch whose turn it is ---
 
   uint64_t next_call() { return ++calls_; }
+  bool lost() const { return lost_; }  // a call was dropped (fault_setting.h): the later ones never complete
+  void lose() { lost_ = true; }
   std::vector<uint64_t>& chunks_before() { return chunks_before_; }  // [writer]: of its ring, in past calls
   std::vector<uint64_t>& sent_before() { return sent_before_; }      // [peer]: chunks, in past launches
   std::vector<uint64_t>& received_before() { return received_before_; }
@@ -127,6 +135,7 @@ class Comm {
   std::atomic<uint64_t> id_{0};
   Segment segment_;
   std::atomic<Result> state_{kInProgress};
+  std::atomic<Result> async_error_{kOk};
   std::atomic<bool> joined_{false};
   std::atomic<bool> stopped_{false};
   std::atomic<bool> closed_{false};
@@ -144,7 +153,9 @@ class Comm {
   std::mutex tickets_mutex_;
   std::set<uint64_t> over_early_;  // tickets that ended before their turn
 
+  uint64_t made_ = 0;
   uint64_t calls_ = 0;
+  bool lost_ = false;
   std::vector<uint64_t> chunks_before_;
   std::vector<uint64_t> sent_before_;
   std::vector<uint64_t> received_before_;

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 
+#include "simgpu/core/context.h"
+#include "simgpu/core/ledger.h"
+#include "simgpu/core/log.h"
 #include "simgpu/core/stream.h"
 #include "simgpu/nccl/error.h"
+#include "simgpu/nccl/faults.h"
 
 namespace simgpu::nccl {
 namespace {
@@ -14,7 +18,42 @@ struct Meeting {
   std::atomic<bool> over{false};
 };
 
+// On hardware a kernel that leaves its memory, or is given memory of the host that CUDA does not know, takes
+// its device with it.
+bool reaches(const Comm& comm, const char* what, const void* buffer, size_t bytes) {
+  if (bytes == 0 || covered(buffer, bytes)) return true;
+  log(0, "rank %d: the %s buffer %p of a call of NCCL is not %zu bytes of CUDA's memory; device %d faults",
+      comm.rank(), what, buffer, bytes, comm.device());
+  fault_device(comm.device(), kIllegalAddress);
+  return false;
+}
+
+bool reaches(const Comm& comm, const Collective& collective) {
+  const CallShape& shape = collective.shape;
+  const size_t block = shape.count * element_bytes(shape.type);
+  const size_t members = static_cast<size_t>(comm.size());
+  const size_t send =
+      reads_send(shape, comm.rank()) ? block * (send_per_member(shape.kind) ? members : 1) : 0;
+  const size_t receive =
+      writes_receive(shape, comm.rank()) ? block * (receive_per_member(shape.kind) ? members : 1) : 0;
+  return reaches(comm, "send", collective.send, send) &&
+         reaches(comm, "receive", collective.receive, receive);
+}
+
+bool reaches(const Launch& launch) {
+  for (const Collective& collective : launch.collectives) {
+    if (!reaches(*launch.comm, collective)) return false;
+  }
+  for (const Transfer& transfer : launch.transfers) {
+    if (!reaches(*launch.comm, transfer.send ? "send" : "receive", transfer.buffer, transfer.bytes))
+      return false;
+  }
+  return true;
+}
+
 void execute(const Launch& launch) {
+  if (!reaches(launch)) return;
+
   for (const Collective& collective : launch.collectives) {
     if (launch.comm->stopped()) return;
     run_collective(*launch.comm, collective);
@@ -74,6 +113,11 @@ void Launch::add_stream(void* stream) {
 }
 
 Result Launch::check() const {
+  for (void* stream : streams) {
+    if (!belongs_to(comm->device(), stream))
+      return fail(kUnhandledCudaError, "a stream of another device than the communicator's, which is %d",
+                  comm->device());
+  }
   int balance = 0;
   for (const Transfer& transfer : transfers) {
     if (transfer.peer == comm->rank()) balance += transfer.send ? 1 : -1;
@@ -92,6 +136,7 @@ Result queue_launch(const std::shared_ptr<Launch>& launch) {
     // A graph replays on one stream, so the streams of the group need no meeting.
     return queue_on_one(launch, Comm::kNoTicket);
   }
+  make_host_faults(*launch);
   const uint64_t ticket = comm.take_ticket();
   const Result result =
       launch->streams.size() == 1 ? queue_on_one(launch, ticket) : queue_on_several(launch, ticket);

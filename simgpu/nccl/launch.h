@@ -13,8 +13,10 @@ struct Launch {
   explicit Launch(std::shared_ptr<Comm> on) : comm(std::move(on)) {}
 
   void add_stream(void* stream);
-  Result check()
-      const;  // kInvalidUsage: a send to this rank itself without its receive in the group, or the other way
+
+  // kInvalidUsage: a send to this rank itself without its receive in the group, or the other way;
+  // kUnhandledCudaError: a stream of another device.
+  Result check() const;
 
   std::shared_ptr<Comm> comm;
   std::vector<Collective> collectives;

@@ -31,15 +31,11 @@ Options read_options() {
       static_cast<int>(integer_setting("SIMNCCL_VERSION", kVersion, 2000, std::numeric_limits<int>::max()));
   if (const char* oracle = getenv("SIMNCCL_ORACLE")) read.oracle = oracle;
   if (const char* fault = getenv("SIMNCCL_FAULT"); fault != nullptr && *fault != '\0') {
-    unsigned long long call = 0;
-    int rank = -1;
-    int end = 0;
-    if (sscanf(fault, "%d:%llu:stall%n", &rank, &call, &end) == 2 && fault[end] == '\0' && end > 0 &&
-        call > 0) {
-      read.fault_rank = rank;
-      read.fault_call = call;
-    } else {
-      log(0, "SIMNCCL_FAULT=%s is not <rank>:<call>:stall with calls counted from 1; no fault is made",
+    if (!parse_faults(fault, &read.faults)) {
+      log(0,
+          "SIMNCCL_FAULT=%s is not <rank>:<call>:<kind>[:<value>][,...] with calls counted from 1 and the "
+          "kinds "
+          "stall, kernel, drop, delay, error, kill; no fault is made",
           fault);
     }
   }

@@ -4,22 +4,22 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
+
+#include "simgpu/nccl/fault_setting.h"
 
 namespace simgpu::nccl {
 
 struct Options {
   // SIMGPU_COMM_MB: device memory that a communicator takes, in MiB; default 256.
   size_t comm_bytes;
-  // SIMNCCL_DATA_CAP: bytes of a collective on floats that are really moved, from the beginning of each block;
-  // 0, the default, is all. Integers are always moved.
+  // SIMNCCL_DATA_CAP: bytes of a collective on floats that are really moved, from the beginning of each
+  // block; 0, the default, is all. Integers are always moved.
   size_t data_cap;
-  // SIMNCCL_MISMATCH_COMPLETES: mismatched collectives of at most so many bytes on every member complete without
-  // moving anything; default 0, none.
+  // SIMNCCL_MISMATCH_COMPLETES: mismatched collectives of at most so many bytes on every member complete
+  // without moving anything; default 0, none.
   size_t mismatch_completes;
-  // SIMNCCL_FAULT=rank:call:stall: on that rank of any communicator that collective (from 1) never completes,
-  // though it does for the others; default none (call 0).
-  int fault_rank;
-  uint64_t fault_call;
+  std::vector<Fault> faults;  // SIMNCCL_FAULT (fault_setting.h); default none
   // SIMNCCL_VERSION: what ncclGetVersion returns; default 23007.
   int version;
   // SIMNCCL_ORACLE: what really happened is appended to <value>.<pid>, a JSON line each.

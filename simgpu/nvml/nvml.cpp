@@ -260,7 +260,7 @@ SIMGPU_API Result nvmlDeviceGetCudaComputeCapability(Device* device, int* major,
 
 SIMGPU_API Result nvmlDeviceGetMemoryInfo(Device* device, Memory* memory) {
   if (!valid(device)) return kInvalidArgument;
-  memory->total = settings().memory_bytes;
+  memory->total = device_bytes(index_of(device));
   memory->used = used_bytes(index_of(device));
   memory->free = memory->total - memory->used;
   return kOk;
@@ -268,7 +268,7 @@ SIMGPU_API Result nvmlDeviceGetMemoryInfo(Device* device, Memory* memory) {
 
 SIMGPU_API Result nvmlDeviceGetMemoryInfo_v2(Device* device, Memory2* memory) {
   if (!valid(device)) return kInvalidArgument;
-  memory->total = settings().memory_bytes;
+  memory->total = device_bytes(index_of(device));
   memory->reserved = 0;
   memory->used = used_bytes(index_of(device));
   memory->free = memory->total - memory->used;
@@ -289,11 +289,13 @@ SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses(Device* device, unsigned*
   return processes_of(device, count, processes);
 }
 
-SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v2(Device* device, unsigned* count, Process2* processes) {
+SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v2(Device* device, unsigned* count,
+                                                          Process2* processes) {
   return processes_of(device, count, processes);
 }
 
-SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v3(Device* device, unsigned* count, Process2* processes) {
+SIMGPU_API Result nvmlDeviceGetComputeRunningProcesses_v3(Device* device, unsigned* count,
+                                                          Process2* processes) {
   return processes_of(device, count, processes);
 }
 

@@ -98,7 +98,7 @@ DeviceProperties properties_of(int physical) {
   std::memset(&p, 0, sizeof p);
   std::snprintf(p.name, sizeof p.name, "%s", kName);
   for (int i = 0; i < 16; ++i) p.uuid[i] = uuid_byte(physical, i);
-  p.total_global_mem = settings().memory_bytes;
+  p.total_global_mem = device_bytes(physical);
   p.shared_mem_per_block = kSharedPerBlock;
   p.regs_per_block = kRegisters;
   p.warp_size = kWarpSize;

@@ -1,4 +1,5 @@
 """torch.distributed on the simulated GPU: real programs, started by torchrun."""
+import os
 import re
 import time
 
@@ -37,3 +38,17 @@ def test_a_mismatch_ends_in_torchs_own_watchdog():
     # The watchdog aborts the communicator before it ends the process, and that releases whoever waits, as on a GPU.
     assert "second call complete" not in process.stdout[:caught.start()]
     assert time.monotonic() - began > 5
+
+
+# What torch makes of an error that NCCL tells behind its back, and of a rank that is gone.
+FAULTS = {"1:4:error": r"raised the following async exception: NCCL error:.*remote process exited",
+          "1:4:kill": r"exitcode\s*: -9"}
+
+
+if os.environ.get("E2E_LONG") == "1":
+    @pytest.mark.parametrize("fault", FAULTS)
+    def test_faults_are_what_torch_takes_them_for(fault):
+        process = torchrun("reduces.py", SIMNCCL_FAULT=fault, TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="1000")
+        assert process.returncode != 0
+        assert re.search(FAULTS[fault], process.stdout, re.S), process.stdout
+        assert said(process, "complete ") == sorted(f"{call} on {rank}" for call in range(1, 4) for rank in range(2))

@@ -99,6 +99,60 @@ t = torch.zeros(4, 4, device="cuda"); t[1:3, ::2] += 5; t.t()[0].mul_(2); print(
 """
 
 
+# What a GPU would execute behind work that has not ended; a shim that waited for it would never get to the release.
+BEHIND_A_BUSY_STREAM = """
+import ctypes, signal, torch
+signal.alarm(90)
+process, gate = ctypes.CDLL(None), (ctypes.c_char * 64)()
+process.sem_init(gate, 0, 0)
+def work(i, j, m, t):
+    out = [i + j, i - 3, 5 * i, i // j, i % j, -i, (-i).abs(), ~i, ~m, i & j, i | 1, i ^ j, i == j, i != 2, i < j, i >= 3]
+    out += [torch.maximum(i, j), i.clamp(2, 6), torch.where(m, i, j), torch.where(m, i, 7), i.masked_fill(m, 9), i[None] * j[:, None]]
+    out += [t.sum(), t.sum(0), t.sum(1, keepdim=True), m.any(), m.all(), t.amax(1), t.max(), t.amin((0, 1)), m.sum(), t.prod(1)]
+    out += [t.cumsum(0), t.cumsum(1), torch.cat([i, j]), torch.cat([t, t + 1], 1), torch.stack([i, j]), t.t().contiguous()]
+    out += [i.to(torch.int8) * 100, i.to(torch.uint8) - 5, m.to(torch.int32), i.to(torch.bool), i.float(), i.half(), i.bfloat16()]
+    out += [torch.arange(4, device=i.device), torch.arange(9, 1, -2, device=i.device)]
+    out += [torch.zeros_like(i), torch.full_like(i, 4), i.clone().fill_(3), t.clone().zero_(), m.logical_not() | m]
+    k = i.clone(); k += j; k[2:5] = 0; k[::2].mul_(2); out.append(k)
+    e = torch.empty(3, 4, dtype=torch.int64, device=i.device); e.copy_(i[:4].to(torch.int32)); out.append(e)
+    return out
+here = torch.arange(10), torch.arange(10).flip(0) + 1, torch.arange(10) % 3 == 0, torch.arange(12).view(3, 4) - 5
+there = [x.cuda() for x in here]
+torch.cuda.synchronize()
+"""
+
+AT_ONCE = """
+stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+process.cudaLaunchHostFunc(stream, ctypes.cast(process.sem_wait, ctypes.c_void_p), gate)
+queued = work(*there)
+assert not torch.cuda.current_stream().query()
+process.sem_post(gate)
+wanted = work(*here)
+wrong = [n for n, (a, b) in enumerate(zip(queued, wanted)) if a.dtype != b.dtype or not torch.equal(a.cpu(), b)]
+print(len(wanted), wrong)
+"""
+
+IN_A_GRAPH = """
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    queued = work(*there)
+    made = torch.ones(4, device="cuda") * torch.full((4,), 2, device="cuda"), torch.isfinite(torch.rand(5, device="cuda"))
+for shift in (0, 3):
+    there[0].copy_(here[0] + shift)
+    graph.replay()
+    wanted = work(here[0] + shift, *here[1:])
+    print([n for n, (a, b) in enumerate(zip(queued, wanted)) if not torch.equal(a.cpu(), b)])
+"""
+
+
+def test_integer_work_is_done_when_the_stream_comes_to_it_and_at_every_replay():
+    assert lines(python(BEHIND_A_BUSY_STREAM + AT_ONCE + IN_A_GRAPH)) == ["54", "[]", "[]", "[]"]
+
+
+def test_integer_work_is_captured_in_small_mode():
+    assert lines(python(BEHIND_A_BUSY_STREAM + IN_A_GRAPH, numerics="small")) == ["[]", "[]"]
+
+
 def test_small_mode_has_right_values():
     assert lines(python(SMALL, numerics="small")) == ["True", "True", "True", "True", "30.0"]
 

@@ -21,6 +21,10 @@ class Call:
                 device = x
         self.device = device if device is not None else self.tensors[0].device if self.tensors else None
 
+    def place(self):
+        """The device in whose order of work the call is; `device` may be the one that a copy goes to."""
+        return self.tensors[0].device if self.tensors else self.device
+
     def concerns_the_device(self):
         return bool(self.tensors) or (self.device is not None and self.device.type == "cuda")
 

@@ -1,6 +1,7 @@
 """SIMGPU_NUM=int: integers and booleans are right, every computed float is 0."""
 import torch
 
+from . import queued
 from .calls import with_index_masks
 from .memory import zero
 from .operators import INTEGER_TYPES, is_integer
@@ -20,13 +21,26 @@ def evaluate(call):
         return _skipped(call)
     if call.is_plain_copy():
         return call.native()
-    return call.on_cpu()
+    return in_order(call)
+
+
+def in_order(call):
+    """Evaluates an operation on integers without waiting for the stream, where that is possible."""
+    state = queued.state_of_stream(call.place())
+    if state == queued.IDLE:
+        return call.on_cpu()
+    result = queued.attempt(call)
+    if result is not NotImplemented:
+        return result
+    return call.native() if state == queued.CAPTURING else call.on_cpu()
 
 
 def _make(call):
     """Operators without tensors on the device: factories, and copies to it."""
     if any(isinstance(x, torch.Tensor) for x in call.flat):
         return call.native()  # converts on the host, and copies for real
+    if queued.state_of_stream(call.place()) == queued.CAPTURING:
+        return in_order(call)  # a copy from the host would be made at every replay
     elements = torch.Size(call.args[0]).numel() if call.args and isinstance(call.args[0], (list, tuple)) else 0
     if call.kwargs.get("dtype") in INTEGER_TYPES:
         return call.on_cpu() if elements <= LARGEST_INTEGER else _zeroed(call.native())
@@ -49,6 +63,8 @@ def _skipped(call):
     operator = call.operator
     if operator.written:
         return call.native()
+    if queued.state_of_stream(call.place()) == queued.CAPTURING:
+        return _zeroed(call.native(), operator)
     small = sum(t.numel() for t in call.tensors) <= LARGEST
     result = None
     if not (small and (operator.shape_from_values or operator.has_integer_results)):

@@ -3,13 +3,16 @@ import ctypes
 
 import torch
 
+from .queued import IDLE, state_of_stream
+
 _process = ctypes.CDLL(None)  # the simulated runtime is preloaded
 
 
 def cpu_view(tensor):
     """The same memory as a CPU tensor. Waits for the current stream first."""
     storage = tensor.untyped_storage()
-    torch.cuda.current_stream(tensor.device).synchronize()
+    if state_of_stream(tensor.device) != IDLE:      # else nothing is said to a device on which somebody may be capturing
+        torch.cuda.current_stream(tensor.device).synchronize()
     if storage.nbytes() == 0:
         return torch.empty(tensor.shape, dtype=tensor.dtype)
     buffer = (ctypes.c_char * storage.nbytes()).from_address(storage.data_ptr())

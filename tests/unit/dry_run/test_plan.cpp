@@ -54,6 +54,30 @@ TEST_CASE("a Python program is started once a rank, other programs once") {
   CHECK_FALSE(plan({"mpirun", "-n", "4", "python", "x.py"}).once_a_rank);
 }
 
+TEST_CASE("a launcher is found behind programs that start it") {
+  CHECK(plan({"env", "A=1", "torchrun", "x.py"}).command ==
+        Words{"env", "A=1", "torchrun", "--nproc_per_node=4", "x.py"});
+  CHECK(plan({"uv", "run", "deepspeed", "x.py"}).command ==
+        Words{"uv", "run", "deepspeed", "--num_gpus", "4", "x.py"});
+  CHECK(plan({"nice", "-n", "5", "python", "-m", "torch.distributed.run", "x.py"}).command[6] ==
+        "--nproc_per_node=4");
+  CHECK_FALSE(plan({"env", "A=1", "torchrun", "x.py"}).once_a_rank);
+  CHECK(plan({"timeout", "60", "python", "x.py"}).once_a_rank);
+  CHECK_FALSE(plan({"uv", "run", "--with", "python-dateutil", "torchrun", "x.py"}).once_a_rank);
+  CHECK(plan({"python3.13t", "x.py"}).once_a_rank);
+  CHECK_FALSE(plan({"env", "A=1", "bash", "run.sh"}).once_a_rank);
+  CHECK_FALSE(plan({"bash", "run.sh", "torchrun"}).once_a_rank);
+}
+
+TEST_CASE("accelerate takes all devices by itself, and is started once") {
+  for (const Words& command :
+       {Words{"accelerate", "launch", "x.py"}, Words{"python", "-m", "accelerate.commands.launch", "x.py"},
+        Words{"uv", "run", "accelerate", "launch", "x.py"}}) {
+    CHECK(plan(command).command == command);
+    CHECK_FALSE(plan(command).once_a_rank);
+  }
+}
+
 TEST_CASE("the libraries are preloaded in front of the user's") {
   unsetenv("LD_PRELOAD");
   setenv("PYTHONPATH", "/home/me", 1);
@@ -77,6 +101,10 @@ TEST_CASE("numerics and the device's memory") {
   CHECK(environment(plan({"torchrun", "x.py"}, "off", "a100-40g")).at("SIMGPU_VRAM_BYTES") == "42949672960");
   CHECK(environment(plan({"torchrun", "x.py"}, "off", "a100-40g")).at("DSHANG_DRY_RUN") == "a100-40g");
   CHECK(environment(plan({"torchrun", "x.py"}, "off")).at("SIMGPU_NUM") == "off");
+  setenv("SIMGPU_VRAM_BYTES", "1:8G", 1);
+  CHECK(environment(plan({"torchrun", "x.py"}, "off", "a100-40g")).at("SIMGPU_VRAM_BYTES") ==
+        "42949672960,1:8G");
+  unsetenv("SIMGPU_VRAM_BYTES");
 }
 
 TEST_CASE("what cannot be run is said in one line") {

@@ -89,6 +89,15 @@ TEST_CASE("fault", "[.fault]") {
   CHECK(cudaMalloc(&memory, 16) == kSuccess);
 }
 
+TEST_CASE("a kernel is not launched on a stream of another device") {
+  REQUIRE(cudaSetDevice(1) == kSuccess);
+  TestStream other;
+  REQUIRE(cudaSetDevice(0) == kSuccess);
+  CHECK(cudaLaunchKernel(nullptr, {1, 1, 1}, {32, 1, 1}, nullptr, 0, other) == kInvalidHandle);
+  CHECK(cudaGetLastError() == kInvalidHandle);
+  CHECK(cudaLaunchKernel(nullptr, {1, 1, 1}, {32, 1, 1}, nullptr, 0, nullptr) == kSuccess);
+}
+
 TEST_CASE("a launch that cannot be is refused") {
   CHECK(cudaLaunchKernel(nullptr, {0, 1, 1}, {32, 1, 1}, nullptr, 0, nullptr) == 9);
   CHECK(cudaLaunchKernel(nullptr, {1, 1, 1}, {2048, 1, 1}, nullptr, 0, nullptr) == 9);

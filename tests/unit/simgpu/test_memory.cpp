@@ -82,7 +82,8 @@ TEST_CASE("processes with one machine share its memory") {
   char path[] = "/tmp/simgpu-machine-XXXXXX";
   const int file = mkstemp(path);
   REQUIRE(file >= 0);
-  const ChildResult shared = run_test_in_child("[.machine]", {"SIMGPU_MACHINE=" + std::string(path), "SIMGPU_VRAM_GB=80"});
+  const ChildResult shared =
+      run_test_in_child("[.machine]", {"SIMGPU_MACHINE=" + std::string(path), "SIMGPU_VRAM_GB=80"});
   INFO(shared.output);
   CHECK(shared.status == 0);
   unlink(path);
@@ -123,6 +124,28 @@ TEST_CASE("a full device refuses, and the last error says so") {
 
 TEST_CASE("the device's size is a setting") {
   CHECK(run_test_in_child("[.size]", {"SIMGPU_VRAM_BYTES=300M"}).status == 0);
+}
+
+TEST_CASE("one device may be smaller than the others") {
+  CHECK(run_test_in_child("[.sizes]", {"SIMGPU_VRAM_BYTES=3G,1:300M,40:1G", "SIMGPU_DEVICES=3"}).status == 0);
+  CHECK(run_test_in_child("[.sizes]", {"SIMGPU_VRAM_BYTES=1:300M", "SIMGPU_VRAM_GB=3", "SIMGPU_DEVICES=3"})
+            .status == 0);
+  const ChildResult bad = run_test_in_child("[.sizes]", {"SIMGPU_VRAM_BYTES=3G,one:300M"});
+  CHECK(bad.status != 0);
+  CHECK(bad.output.find("SIMGPU_VRAM_BYTES=3G,one:300M is not") != std::string::npos);
+}
+
+TEST_CASE("sizes", "[.sizes]") {
+  for (const auto& [device, bytes] : {std::pair{0, 3072 * kMiB}, {1, 300 * kMiB}, {2, 3072 * kMiB}}) {
+    size_t free_bytes = 0;
+    size_t total_bytes = 0;
+    REQUIRE(cudaSetDevice(device) == kSuccess);
+    REQUIRE(cudaMemGetInfo(&free_bytes, &total_bytes) == kSuccess);
+    CHECK(total_bytes == bytes);
+    void* memory = nullptr;
+    CHECK(cudaMalloc(&memory, 400 * kMiB) == (device == 1 ? kOutOfMemory : kSuccess));
+    cudaGetLastError();
+  }
 }
 
 TEST_CASE("size", "[.size]") {

@@ -9,11 +9,13 @@
 
 using Comm = void*;
 using Stream = void*;
+using Event = void*;
 
 extern "C" {
 int cudaSetDevice(int device);
 int cudaMalloc(void** address, size_t bytes);
 int cudaFree(void* address);
+int cudaMallocHost(void** address, size_t bytes);
 int cudaMemcpy(void* to, const void* from, size_t bytes, int kind);
 int cudaMemset(void* address, int value, size_t bytes);
 int cudaMemGetInfo(size_t* free_bytes, size_t* total_bytes);
@@ -21,6 +23,10 @@ int cudaStreamCreateWithFlags(Stream* stream, unsigned flags);
 int cudaStreamSynchronize(Stream stream);
 int cudaStreamQuery(Stream stream);
 int cudaLaunchHostFunc(Stream stream, void (*function)(void*), void* argument);
+int cudaMemsetAsync(void* address, int value, size_t bytes, Stream stream);
+int cudaEventCreateWithFlags(Event* event, unsigned flags);
+int cudaEventRecord(Event event, Stream stream);
+int cudaEventQuery(Event event);
 int cudaStreamBeginCapture(Stream stream, int mode);
 int cudaStreamEndCapture(Stream stream, void** graph);
 int cudaGraphInstantiate(void** executable, void* graph, unsigned long long flags);
