@@ -170,6 +170,9 @@ def test_killed_at_a_random_moment(tmp_path, number):
             assert "HANG" not in log and "ERROR" not in log, log
         elif not with_monitor and job.was_under_way(ranks, killed_at):
             the_death_is_told(job, ranks)
+        if all(rank.poll() is not None for rank in job.ranks):
+            for _ in wait_while(job.monitors, 10):     # one that was started again may still write
+                job.report_is_whole()
         nothing_older_is_lost(job, killed_at)
         job.report_is_whole()
     finally:
