@@ -5,8 +5,8 @@ import pytest
 from jobs import LAUNCHERS, RANKS, Job, losses, ways
 
 STEPS = 6
-SILENT = ("adapters", "ddp_join", "dummy_branch", "early_stopping", "expert_parallel", "gathered_export", "offload", "pipeline",
-          "rollouts", "save_and_load", "two_engines", "uneven_evaluation")
+SILENT = ("adapters", "ddp_join", "dummy_branch", "early_stopping", "expert_parallel", "gathered_export", "offload",
+          "offload_parameters", "pipeline", "rollouts", "save_and_load", "two_engines", "uneven_evaluation")
 WITHOUT_A_BATCH = {"ddp_join": 2}                                     # steps that the last rank does not make
 BUSY = {"prepared_on_rank_0": 0, "slow_first_step": 1}                # which rank the others wait for
 

@@ -2,6 +2,7 @@
 from rankscript import run
 
 RANKS = 3
+STALL_AFTER = 4
 BLOCKS = {0, 1, 2}
 ENV = {"SIMNCCL_FAULT": "1:4:kernel"}
 

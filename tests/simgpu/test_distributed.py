@@ -51,4 +51,5 @@ if os.environ.get("E2E_LONG") == "1":
         process = torchrun("reduces.py", SIMNCCL_FAULT=fault, TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC="1000")
         assert process.returncode != 0
         assert re.search(FAULTS[fault], process.stdout, re.S), process.stdout
-        assert said(process, "complete ") == sorted(f"{call} on {rank}" for call in range(1, 4) for rank in range(2))
+        complete = said(process, "complete ")
+        assert "3 on 1" in complete and not any(line.startswith("4") for line in complete), complete
