@@ -12,7 +12,7 @@ SAYS_WRONG = {"error", "hang"}
 
 def doctor(*arguments, text="", cwd=None, env=None):
     return subprocess.run([BUILD / "dshang", "doctor", *map(str, arguments)], input=text, cwd=cwd, env=env,
-                          capture_output=True, text=True, timeout=60)
+                          capture_output=True, text=True, timeout=150)
 
 
 def findings(*arguments, **how):
