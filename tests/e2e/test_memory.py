@@ -194,7 +194,7 @@ if LONG:
         status, findings, log = run(tmp_path, "kept_outputs", "--mistake", "--steps", "4")
         assert status != 0
         finding = findings["alloc-failed"]
-        assert ", in an evaluation: its batch is 8 x 1024 x 1024, in training usually 4 x 1024 x 1024" in finding["summary"], finding
+        assert finding["summary"].endswith(", in an evaluation"), finding
         assert "list of outputs" in finding["fix"][0] and finding["suspects"] == list(range(RANKS)), finding
 
     def test_data_parallel_works_on_all_cards_and_gathers_on_the_first(tmp_path):
