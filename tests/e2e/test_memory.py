@@ -185,7 +185,7 @@ if LONG:
         status, findings, log = run(tmp_path, "saved_with_outputs", "--mistake", launcher="deepspeed")
         assert status != 0
         finding = findings["alloc-failed"]
-        assert finding["suspects"] == list(range(RANKS)) and "could not allocate 512 MiB" in finding["summary"], finding
+        assert finding["suspects"] == list(range(RANKS)) and "could not allocate 1 GiB" in finding["summary"], finding
         assert finding["summary"].endswith(", while saving"), finding
         text = everything(finding)
         assert "on the device, not in host memory" in text and "drop the last loss and outputs" in finding["fix"][0], finding
