@@ -39,6 +39,22 @@ bool has_longer_batch(const job::AllocFailure& failure, const std::vector<const 
          kLargerBatch * static_cast<double>(elements(usual->batch));
 }
 
+bool in_save(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
+  if (failure.phase && view.names().text(failure.phase) == "save") return true;
+  const auto& visits = rank.records().visits;
+  std::size_t popped = 0;
+  for (std::uint64_t n = visits.end(); n-- > visits.first();) {
+    const job::Visit& visit = visits.at(n);
+    if (visit.torn || visit.time_ns > failure.time_ns) continue;
+    if (visit.kind == flight::VisitKind::kStep) return false;
+    if (visit.kind == flight::VisitKind::kPhasePop) ++popped;
+    if (visit.kind != flight::VisitKind::kPhasePush) continue;
+    if (popped == 0 && view.names().text(visit.phase) == "save") return true;
+    if (popped > 0) --popped;
+  }
+  return false;
+}
+
 bool in_evaluation(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
   const auto& visits = rank.records().visits;
   std::uint8_t outermost =
@@ -64,7 +80,7 @@ std::uint64_t taken_by_nobody(const job::AllocFailure& failure) {
 }
 
 AllocCause cause_of(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
-  if (failure.phase && view.names().text(failure.phase) == "save") return AllocCause::kSave;
+  if (in_save(view, rank, failure)) return AllocCause::kSave;
   if (taken_in_its_place(other_users_in(message_behind(view, rank, failure)), failure))
     return AllocCause::kOthersOnCard;
   if (in_evaluation(view, rank, failure)) return AllocCause::kEvaluation;

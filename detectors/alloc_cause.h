@@ -24,6 +24,9 @@ std::uint64_t taken_in_its_place(const std::vector<CardUser>& users, const job::
 // Its batch is far larger than the usual one of these steps.
 bool has_longer_batch(const job::AllocFailure& failure, const std::vector<const job::MemoryStep*>& steps);
 
+// While saving; weights may be gathered within it, in a phase of their own.
+bool in_save(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure);
+
 // The newest forward pass before it was one of a model that is not in training (not only a part of it that is
 // frozen), and nothing of training came behind.
 bool in_evaluation(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure);

@@ -68,6 +68,7 @@ Case case_of(const JobView& view, const RankView& rank, const AllocFailure& fail
   if (c.free && c.total) c.other = taken_by_nobody(failure);
   if (c.settings.parameters) c.parts = parts_of(c.settings);
   if (failure.phase) c.phase = view.names().text(failure.phase);
+  if (in_save(view, rank, failure)) c.phase = "save";
   return c;
 }
 

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from memory_model import WithHead, config, samples
 from small_model import arguments, say, this_rank
 
-VOCABULARY, EVALUATED, LENGTH = 524288, 4, 512
+VOCABULARY, EVALUATED, LENGTH = 524288, 4, 592
 
 args = arguments(mistake="outputs are kept on the device, and put together there")
 deepspeed.init_distributed("nccl")

@@ -185,7 +185,7 @@ if LONG:
         status, findings, log = run(tmp_path, "saved_with_outputs", "--mistake", launcher="deepspeed")
         assert status != 0
         finding = findings["alloc-failed"]
-        assert finding["suspects"] == list(range(RANKS)) and "could not allocate 512 MiB" in finding["summary"], finding
+        assert finding["suspects"] == list(range(RANKS)) and "could not allocate 1 GiB" in finding["summary"], finding
         assert finding["summary"].endswith(", while saving"), finding
         text = everything(finding)
         assert "on the device, not in host memory" in text and "drop the last loss and outputs" in finding["fix"][0], finding
@@ -194,7 +194,7 @@ if LONG:
         status, findings, log = run(tmp_path, "kept_outputs", "--mistake", "--steps", "4")
         assert status != 0
         finding = findings["alloc-failed"]
-        assert ", in an evaluation: its batch is 8 x 1024 x 1024, in training usually 4 x 1024 x 1024" in finding["summary"], finding
+        assert finding["summary"].endswith(", in an evaluation"), finding
         assert "list of outputs" in finding["fix"][0] and finding["suspects"] == list(range(RANKS)), finding
 
     def test_data_parallel_works_on_all_cards_and_gathers_on_the_first(tmp_path):
