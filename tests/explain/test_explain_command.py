@@ -25,8 +25,8 @@ def test_a_mistake_gets_one_line_that_helps(arguments, says, tmp_path):
 
 @pytest.mark.parametrize("content, says", [
     (b"\x1f\x8bgarbage", "log: unknown compression method"),
-    (gzip.compress(b"step 1\n" * 100)[:10], "log: it is cut off"),
-])
+    (gzip.compress(b"step 1\n" * 100, mtime=0)[:10], "log: it is cut off"),
+], ids=["garbage", "cut"])
 def test_a_packed_log_of_which_nothing_can_be_read_is_refused(content, says, tmp_path):
     (tmp_path / "log").write_bytes(content)
     told = explain("log", cwd=tmp_path)
