@@ -153,7 +153,7 @@ def test_a_ds_report_that_fails_is_told(faked):
     assert told["12.1-1"] == "DeepSpeed 0.19.8 is installed, and ds_report fails: ImportError: libcudart.so.12: cannot open shared object file"
 
 
-@pytest.mark.skipif(os.environ.get("E2E_LONG") != "1", reason="imports DeepSpeed once more: E2E_LONG=1")
-def test_the_report_of_the_installed_deepspeed_is_read():
-    told = json.loads(doctor("--only", "machine", "--json", "--validate", "--", sys.executable, "train.py").stdout)
-    assert "12.1-1" not in {one["id"] for one in told["findings"]} and not [note for note in told["not_checked"] if note.startswith("ds_report")]
+if os.environ.get("E2E_LONG") == "1":                             # DeepSpeed is imported once more
+    def test_the_report_of_the_installed_deepspeed_is_read():
+        told = json.loads(doctor("--only", "machine", "--json", "--validate", "--", sys.executable, "train.py").stdout)
+        assert "12.1-1" not in {one["id"] for one in told["findings"]} and not [note for note in told["not_checked"] if note.startswith("ds_report")]
