@@ -14,9 +14,10 @@ std::string pack(const std::string& parent, const std::string& name, const std::
   }
   const mode_t before = umask(077);
   int status = 0;
-  std::string said = doctor::output_of(
-      {"tar", "--owner=0", "--group=0", "--use-compress-program=zstd -q", "-cf", archive, "-C", parent, name},
-      kPatience, &status);
+  std::string said =
+      doctor::output_of({"tar", "--force-local", "--owner=0", "--group=0", "--use-compress-program=zstd -q",
+                         "--directory=" + parent, "--file=" + archive, "-c", "--", name},
+                        kPatience, &status);
   umask(before);
   if (status == 0) return "";
   unlink(archive.c_str());

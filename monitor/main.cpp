@@ -7,6 +7,7 @@
 
 #include "core/job/typing.h"
 #include "core/job/version.h"
+#include "monitor/cli/brackets.h"
 #include "monitor/cli/commands.h"
 #include "monitor/hang_command.h"
 #include "monitor/warnings.h"
@@ -31,8 +32,8 @@ int unknown_command(const CLI::App& app, const char* word) {
     const std::string& name = command->get_name();
     known += (known.empty() ? "" : ", ") + name;
     auto distance = [&](const std::string& to) { return dshang::job::typing_distance(word, to); };
-    if (distance(name) <= kMistyped && (nearest.empty() || distance(name) < distance(nearest)))
-      nearest = name;
+    bool is_near = distance(name) <= kMistyped && distance(name) < name.size();
+    if (is_near && (nearest.empty() || distance(name) < distance(nearest))) nearest = name;
   }
   std::string text = std::string(word) + " is no command; ";
   text += nearest.empty() ? "there are " + known : "did you mean " + nearest + "?";
@@ -63,12 +64,14 @@ int run(int argc, char** argv) {
   dshang::monitor::cli::add_explain(app, &chosen);
   dshang::monitor::cli::add_issue(app, &chosen, argc, argv);
   if (argc > 1 && *argv[1] != '-' && !has_command(app, argv[1])) return unknown_command(app, argv[1]);
+  dshang::monitor::cli::take_marks_off(app);
   try {
-    app.parse(argc, argv);
+    app.parse(dshang::monitor::cli::marked_words(argc, argv));
   } catch (const CLI::Success& done) {
     return app.exit(done);
   } catch (const CLI::Error& error) {
-    return dshang::monitor::cli::bad_input(std::string(error.what()) + " (" + help_of(app) + ")");
+    return dshang::monitor::cli::bad_input(dshang::monitor::cli::without_marks(error.what()) + " (" +
+                                           help_of(app) + ")");
   }
   if (params) {
     std::fputs(dshang::monitor::params_text(dshang::monitor::cli::library_path()).c_str(), stdout);

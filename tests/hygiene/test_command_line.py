@@ -1,7 +1,9 @@
 """What the program says to words that it does not know: one line that helps, and status 2."""
+import json
 import os
 import pathlib
 import subprocess
+import sys
 
 import pytest
 
@@ -52,3 +54,19 @@ def test_a_folder_of_jobs_is_answered_with_their_names(tmp_path):
 def test_a_folder_of_other_things_is_answered_without_a_guess(tmp_path):
     (tmp_path / "other").mkdir()
     assert dshang("report", str(tmp_path)).stderr == f"dshang: {tmp_path} holds no flight files\n"
+
+
+WORDS = ["--betas", "[0.9,0.95]", "[]", "[rank0]", "[[1,2],3]", "", "a b", "{}", "-x", "--", "report", "-n", "3", "@f", "a=b", "\\", "'"]
+
+
+@pytest.mark.parametrize("way", (["run", "--"], ["dry-run", "-n", "1", "--"]))
+def test_a_command_is_started_with_the_words_it_was_given(way):
+    program = "import json, sys; print(json.dumps(sys.argv[1:]))"
+    said = dshang(*way, sys.executable, "-c", program, *WORDS)
+    assert json.loads(said.stdout.splitlines()[0]) == WORDS, said
+
+
+@pytest.mark.parametrize("command", ("explain", "report", "doctor", "issue"))
+def test_a_name_in_brackets_is_one_name(command, tmp_path):
+    said = subprocess.run([BUILD / "dshang", command, "[a,b]"], cwd=tmp_path, capture_output=True, text=True)
+    assert said.returncode == 2 and "[a,b]" in said.stderr, said

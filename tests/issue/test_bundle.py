@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from issue_cli import BUILD, Made, issue, programs, record, script, section
+from issue_cli import BUILD, Made, issue, programs, record, script, section, unpacked
 
 PLANTED = "s3cr3t" + "Valu3OfThisTest"
 
@@ -94,6 +94,14 @@ def test_without_tar_or_zstd_the_files_lie_in_a_folder(tmp_path, absent):
     made = Made(cwd=tmp_path, path=tools, status=1)
     assert made.complained == f"dshang: issue: no archive: {absent} is not installed; its files lie in {tmp_path}/bug/\n"
     assert (tmp_path / "bug" / "issue.md").read_text() == made.markdown
+
+
+@pytest.mark.parametrize("name", ["-x", "host:bug", "--checkpoint-action=exec=touch made", "a b'c"])
+def test_a_name_is_no_option_of_tar_and_no_host(tmp_path, tools, name):
+    told = issue(f"--output={name}", cwd=tmp_path, path=tools)
+    assert told.returncode == 0, told
+    assert sorted(path.name for path in tmp_path.iterdir() if path != tools) == sorted([f"{name}.md", f"{name}.tar.zst"])
+    assert "issue.md" in unpacked(tmp_path / f"{name}.tar.zst")
 
 
 def test_files_are_for_their_owner_alone(job, tmp_path, tools):
