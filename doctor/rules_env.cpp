@@ -121,15 +121,55 @@ bool for_ranks(const std::string& name) {
   return false;
 }
 
-void not_exported(const Facts& facts, Hits& hits) {
-  bool several = facts.nodes.value_or(1) > 1;
-  bool others_export =
-      !facts.launch.options.contains("launcher");  // MPI and Slurm launchers have their own ways
-  if (!several || facts.launch.launcher != "deepspeed" || !others_export) return;
+// Open MPI: -x NAME, -x NAME=value.  MPICH, which hands on everything, has neither -x nor --mca.
+std::optional<std::vector<std::string>> exported_by_mpirun(const Launch& launch) {
+  std::vector<std::string> names;
+  bool open_mpi = false;
+  for (std::size_t i = 0; i + 1 < launch.words.size() && launch.words[i] != launch.script; ++i) {
+    const std::string& word = launch.words[i];
+    open_mpi = open_mpi || word == "-x" || word == "--mca" || word == "-mca";
+    if (word == "-x") names.push_back(launch.words[i + 1].substr(0, launch.words[i + 1].find('=')));
+  }
+  return open_mpi ? std::optional(names) : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> exported_by_srun(const Launch& launch) {
+  auto option = launch.options.find("export");
+  if (option == launch.options.end()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const std::string& item : split(option->second, ',')) {
+    if (item == "ALL") return std::nullopt;
+    names.push_back(item.substr(0, item.find('=')));
+  }
+  return names;
+}
+
+// Of a launcher that hands on only what it is told.
+void left_behind(const Facts& facts, const std::vector<std::string>& exported, const std::string& fix,
+                 Hits& hits) {
   for (const auto& [name, value] : facts.environment) {
-    bool exported = std::find(facts.exported_names.begin(), facts.exported_names.end(), name) !=
-                    facts.exported_names.end();
-    if (for_ranks(name) && !exported)
+    if ((for_ranks(name) || name.starts_with("NCCL_")) && !among(name, exported))
+      hits.add(name, name + " is set here and does not reach the ranks", fix);
+  }
+}
+
+void not_exported(const Facts& facts, Hits& hits) {
+  const Launch& launch = facts.launch;
+  if (launch.launcher == "srun") {
+    if (auto names = exported_by_srun(launch))
+      left_behind(facts, *names, "Leave srun's --export out, or begin its list with ALL.", hits);
+    return;
+  }
+  if (facts.nodes.value_or(1) < 2) return;
+  if (launch.launcher == "mpirun") {
+    if (auto names = exported_by_mpirun(launch))
+      left_behind(facts, *names, "Add -x NAME to mpirun for each.", hits);
+    return;
+  }
+  bool others_export = !launch.options.contains("launcher");  // MPI and Slurm launchers have their own ways
+  if (launch.launcher != "deepspeed" || !others_export) return;
+  for (const auto& [name, value] : facts.environment) {
+    if (for_ranks(name) && !among(name, facts.exported_names))
       hits.add(name, name + " is set here and does not reach the other nodes");
   }
 }
@@ -206,10 +246,11 @@ const Rules& env_rules() {
        "Give minutes, e.g. DEEPSPEED_TIMEOUT=120.", "deepspeed/constants.py; deepspeedai/DeepSpeed#8253",
        timeout},
       {"D-01", Area::kEnv, Severity::kRisk,
-       "variables for ranks, several nodes, the deepspeed launcher, .deepspeed_env",
+       "variables for ranks, several nodes, the launcher: deepspeed and .deepspeed_env, mpirun -x, srun "
+       "--export",
        "a variable is set here only",
-       "the launcher hands on names that begin with NCCL, PYTHON, MLFLOW, MV2, UCX, and the lines of "
-       ".deepspeed_env",
+       "deepspeed hands on names that begin with NCCL, PYTHON, MLFLOW, MV2, UCX, and the lines of "
+       ".deepspeed_env; Open MPI and srun --export what they are told",
        "Write NAME=value into .deepspeed_env in your home or working directory.",
        "https://www.deepspeed.ai/getting-started/#multi-node-environment-variables", not_exported},
   };
