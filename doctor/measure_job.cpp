@@ -9,26 +9,12 @@
 #include "doctor/command.h"
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
+#include "doctor/resources.h"
 
 namespace dshang::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<int> whole(const std::string* text) {
-  if (!text || text->empty() || text->size() > 7 ||
-      text->find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;
-  return std::stoi(*text);
-}
-
-const std::string* option(const Facts& facts, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    auto found = facts.launch.options.find(name);
-    if (found != facts.launch.options.end()) return &found->second;
-  }
-  return nullptr;
-}
 
 void ranks_of_hostfile(Facts* facts) {
   static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d{1,6}).*");
@@ -46,9 +32,10 @@ void ranks_of_hostfile(Facts* facts) {
 }
 
 void ranks_of_command(Facts* facts) {
-  auto nodes = whole(option(*facts, {"num_nodes", "nnodes", "num_machines"}));
-  auto local = whole(option(*facts, {"num_gpus", "nproc_per_node", "num_accelerators"}));
-  auto all = whole(option(*facts, {"num_processes"}));  // accelerate counts all
+  const Launch& launch = facts->launch;
+  auto nodes = whole_number(launch_option(launch, {"num_nodes", "nnodes", "num_machines"}));
+  auto local = whole_number(launch_option(launch, {"num_gpus", "nproc_per_node", "num_accelerators"}));
+  auto all = whole_number(launch_option(launch, {"num_processes"}));  // accelerate counts all
   if (nodes) facts->nodes = nodes;
   if (local) facts->ranks_per_node = local;
   if (local) facts->world_size = *local * facts->nodes.value_or(1);
@@ -56,10 +43,26 @@ void ranks_of_command(Facts* facts) {
 }
 
 void ranks_of_environment(Facts* facts) {
-  if (!facts->world_size) facts->world_size = whole(facts->env("WORLD_SIZE"));
-  if (!facts->nodes) facts->nodes = whole(facts->env("SLURM_NNODES"));
-  if (!facts->world_size) facts->world_size = whole(facts->env("SLURM_NTASKS"));
-  if (facts->world_size && *facts->world_size < 1) facts->world_size.reset();
+  if (!facts->world_size) facts->world_size = whole_number(facts->env("WORLD_SIZE"));
+  if (!facts->nodes) facts->nodes = whole_number(facts->env("SLURM_NNODES"));
+  if (!facts->world_size) facts->world_size = whole_number(facts->env("SLURM_NTASKS"));
+}
+
+// Launchers that write the variables of a rank themselves.
+bool sets_variables(const std::string& launcher) {
+  return launcher == "deepspeed" || launcher == "torchrun" || launcher == "accelerate";
+}
+
+void ranks_of_deepspeed(const Resources& started, Facts* facts) {
+  if (!started.refused.empty()) {
+    facts->not_checked.push_back("the number of ranks: " + started.refused);
+    return;
+  }
+  std::size_t ranks = 0, most = 0;
+  for (const auto& [host, slots] : started.hosts) ranks += slots.size(), most = std::max(most, slots.size());
+  facts->nodes = static_cast<int>(started.hosts.size());
+  facts->world_size = static_cast<int>(ranks);
+  facts->ranks_per_node = static_cast<int>(most);
 }
 
 // The script's own words tell who calls initialize.
@@ -189,15 +192,18 @@ void measure_packages(Facts* facts) {
 }
 
 void measure_job(Facts* facts) {
-  if (facts->hostfile) ranks_of_hostfile(facts);
-  ranks_of_command(facts);
-  ranks_of_environment(facts);
+  auto started = resources_of(*facts);
+  if (started) {
+    ranks_of_deepspeed(*started, facts);
+  } else if (facts->launch.launcher != "deepspeed") {
+    if (facts->hostfile) ranks_of_hostfile(facts);
+    ranks_of_command(facts);
+  }
+  if (!sets_variables(facts->launch.launcher)) ranks_of_environment(facts);
+  if (facts->world_size.value_or(1) < 1) facts->world_size.reset();
   trainer_of_script(facts);
   names_of_deepspeed_env(facts);
-  if (!facts->world_size && facts->machine.gpus && facts->launch.launcher == "deepspeed") {
-    facts->world_size = facts->ranks_per_node = facts->machine.gpus;  // the launcher's default: all of them
-  }
-  if (facts->config && !facts->world_size)
+  if (facts->config && !facts->world_size && (!started || started->refused.empty()))
     facts->not_checked.push_back("the number of ranks: give the launch command after --, or --hostfile");
 }
 

@@ -10,6 +10,7 @@
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
 #include "doctor/output.h"
+#include "doctor/resources.h"
 #include "monitor/cli/commands.h"
 
 namespace dshang::monitor::cli {
@@ -61,11 +62,12 @@ void read_inputs(const Options& options, Facts* facts) {
   if (before == 1 && readable && !std::filesystem::equivalent(words[0], launched, error))
     facts->not_checked.push_back(launched + ", the config of the launch command: " + words[0] +
                                  " was named in its place");
-  auto told = facts->launch.options.find("hostfile");
-  bool of_launch =
-      told != facts->launch.options.end() && std::filesystem::is_regular_file(told->second, error);
+  const std::string* told = doctor::launch_option(facts->launch, {"hostfile", "H"});
+  static const std::string kUsual = "/job/hostfile";  // deepspeed's launcher reads it unasked
+  if (!told && facts->launch.launcher == "deepspeed" && !facts->told) told = &kUsual;
+  bool of_launch = told && std::filesystem::is_regular_file(*told, error);
   if (!options.hostfile.empty()) facts->hostfile = doctor::read_hostfile(options.hostfile);
-  if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(told->second);
+  if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(*told);
   if (!options.checkpoint.empty()) facts->checkpoint = doctor::read_checkpoint(options.checkpoint);
   if (!options.model.empty()) facts->model = doctor::read_model(options.model);
 }

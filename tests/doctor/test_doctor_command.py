@@ -131,6 +131,36 @@ def test_the_number_of_ranks_comes_from_the_hostfile(config, tmp_path):
     assert findings(config, "--hostfile", tmp_path / "hosts", "--only", "config,hostfile") == []
 
 
+TWO_HOSTS = "worker-1 slots=8\nworker-2 slots=8\n"
+
+
+@pytest.mark.parametrize("hosts, options, variable, ranks", [
+    (TWO_HOSTS, [], None, "16 ranks, 2 nodes"), (TWO_HOSTS, ["--include", "worker-1:0,1"], None, "2 ranks"),
+    (TWO_HOSTS, ["--include=worker-1:0,1@worker-2:3"], None, "3 ranks, 2 nodes"), (TWO_HOSTS, ["--exclude", "worker-2"], None, "8 ranks"),
+    (TWO_HOSTS, ["--exclude", "worker-2:0,1@worker-1:7"], None, "13 ranks, 2 nodes"), (TWO_HOSTS, ["--num_nodes", "3"], None, "16 ranks, 2 nodes"),
+    (TWO_HOSTS, ["--num_nodes", "1", "--num_gpus", "4"], None, "4 ranks"), ("", ["--include", "localhost:0,1,2"], None, "3 ranks"),
+    ("", [], "4,5", "2 ranks"), ("", ["--num_gpus", "4"], "4,5", "4 ranks"), (TWO_HOSTS, ["--include", "worker-3:0"], None, None),
+    ("", ["--include", "localhost"], None, None),
+])
+def test_the_launcher_chooses_hosts_and_slots(config, tmp_path, hosts, options, variable, ranks):
+    if hosts:
+        (tmp_path / "hosts").write_text(hosts)
+        options = ["--hostfile", "hosts", *options]
+    env = dict(MINIMAL, WORLD_SIZE="64", **({"CUDA_VISIBLE_DEVICES": variable} if variable else {}))  # WORLD_SIZE: a leftover
+    told = doctor(config, "--only", "config", "--", "deepspeed", *options, "train.py", cwd=tmp_path, env=env)
+    first = " ".join(told.stdout.split("\n\n")[0].split())
+    assert told.returncode == 0 and (f", {ranks}" if ranks else "json") in first, told.stdout
+    assert ranks is None or ranks.endswith("nodes") == ("nodes" in first)
+    assert ("the number of ranks" in told.stdout) == (ranks is None), told.stdout
+
+
+def test_a_hostfile_that_is_not_there_is_told(tmp_path):
+    launch = ["--only", "hostfile", "--", "deepspeed", "--hostfile", "hosts", "train.py"]
+    assert [(one["id"], one["severity"]) for one in json.loads(doctor("--json", *launch, cwd=tmp_path, env=MINIMAL).stdout)["findings"]] == [("D-03", "warning")]
+    (tmp_path / "hosts").write_text(TWO_HOSTS)
+    assert json.loads(doctor("--json", *launch, cwd=tmp_path, env=MINIMAL).stdout)["findings"] == []
+
+
 @pytest.mark.parametrize("family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")])
 def test_a_port_in_use_is_tried(family, address):
     with socket.socket(family) as listening:

@@ -39,6 +39,10 @@ SHARDS = ["latest=step1", "step1/mp_rank_00_model_states.pt", "step1/bf16_zero_p
 TWO_NODES = {"nodes": 2, "command": ["deepspeed", "--hostfile", "hosts", "train.py"]}
 
 
+def launched(*options):
+    return {"command": ["deepspeed", *options, "train.py"], "gpus": 8}
+
+
 def node(name, slots=None, **facts):
     return {"name": name, "facts": facts, **({"slots": slots} if slots else {})}
 
@@ -143,6 +147,9 @@ CASES = [
      dict(env={"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "29501"})),
     ("12.3-6", dict(facts={"command": ["python", "train.py"], "script_text": "engine = deepspeed.initialize(model)"}),
      dict(facts={"command": ["torchrun", "train.py"], "script_text": "engine = deepspeed.initialize(model)"})),
+    ("12.3-6", dict(env={"RANK": "0", "WORLD_SIZE": "2"}, facts={"command": ["python", "train.py"]}),
+     dict(env={"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "29500"}, facts={"command": ["torchrun", "--nproc_per_node", "8", "train.py"]})),
+    ("12.3-6", dict(env={"WORLD_SIZE": "2"}, facts={"command": ["bash", "train.sh"]}), dict(env={"WORLD_SIZE": "2"}, facts={"command": ["deepspeed", "--num_gpus", "8", "train.py"]})),
     ("X-15", dict(env={"TORCH_NCCL_TIMEOUT": "1"}), dict(env={"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "1", "NCCL_IB_TIMEOUT": "20"})),
     ("X-15", dict(env={"NCCL_SOCKET_IFNAMES": "eth0"}), dict(env={"NCCL_ROOT": "/opt/nccl", "NCCL_VERSION": "2.30"})),
     ("X-47", dict(env={"NCCL_BLOCKING_WAIT": "1"}), dict(env={"TORCH_NCCL_BLOCKING_WAIT": "1"})),
@@ -152,6 +159,19 @@ CASES = [
     ("X-33", dict(env={"LOCAL_RANK": "4"}, facts={"gpus": 4}), dict(env={"LOCAL_RANK": "3"}, facts={"gpus": 4})),
     ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts={"command": ["deepspeed", "--num_gpus", "2", "train.py"]}),
      dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts={"command": ["deepspeed", "train.py", "--num_gpus", "2"]})),
+    ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts=launched("--num_gpus", "4")), dict(env={"CUDA_VISIBLE_DEVICES": "3,2,1,0"}, facts=launched("--num_gpus", "4"))),
+    ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts=launched("--include", "localhost:3")),
+     dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts=launched("--include=localhost:2,3"))),
+    ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "0"}, facts=launched(), hostfile="a slots=4\n"), dict(env={"CUDA_VISIBLE_DEVICES": "0"}, facts=launched())),
+    ("X-19", dict(env={"CUDA_VISIBLE_DEVICES": "0,0"}, facts=launched()), dict(env={"CUDA_VISIBLE_DEVICES": "2,2"}, facts=launched("--num_gpus", "4"))),
+    ("D-03", dict(facts=launched("--include", "c:0"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("--include", "b:0@a"), hostfile="a slots=4\nb slots=4\n")),
+    ("D-03", dict(facts=launched("--exclude", "b:4"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("-e", "b"), hostfile="a slots=4\nb slots=4\n")),
+    ("D-03", dict(facts=launched("--exclude", "a@b"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("--num_nodes", "3"), hostfile="a slots=4\nb slots=4\n")),
+    ("D-03", dict(facts=launched("--include", "a", "--exclude", "b"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("--include", "localhost:0,1"))),
+    ("D-03", dict(facts=launched("--include", "localhost:8")), dict(facts={"command": ["torchrun", "--include", "c:0", "train.py"]})),
+    ("D-03", dict(env={"CUDA_VISIBLE_DEVICES": "0"}, facts=launched("--num_nodes", "1")), dict(facts=launched("--num_nodes", "1"))),
+    ("D-03", dict(facts={"command": ["deepspeed", "train.py", "--num_gpus", "2"], "script_text": "import deepspeed"}),
+     dict(facts={"command": ["deepspeed", "train.py", "--num_gpus", "2"], "script_text": "parser.add_argument('--num_gpus')"})),
     ("X-46", dict(env={"DEEPSPEED_TIMEOUT": "1.5"}), dict(env={"DEEPSPEED_TIMEOUT": "30"})),
     ("X-46", dict(env={"DEEPSPEED_TIMEOUT": "3600"}), dict(env={"DEEPSPEED_TIMEOUT": "180"})),
     ("D-01", dict(env={"DEEPSPEED_TIMEOUT": "60"}, facts=TWO_NODES), dict(env={"NCCL_DEBUG": "INFO"}, facts=TWO_NODES)),
