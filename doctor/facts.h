@@ -86,6 +86,7 @@ struct Checkpoint {
   std::string path;
   std::vector<File> files;
   std::optional<std::string> latest, latest_universal;
+  bool latest_unread = false;  // the file is there, and a listing does not tell what is in it
   std::optional<double> free_bytes;
 };
 

@@ -69,6 +69,9 @@ void read_inputs(const Options& options, Facts* facts) {
   if (!options.hostfile.empty()) facts->hostfile = doctor::read_hostfile(options.hostfile);
   if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(*told);
   if (!options.checkpoint.empty()) facts->checkpoint = doctor::read_checkpoint(options.checkpoint);
+  if (facts->checkpoint && facts->checkpoint->latest_unread && !facts->checkpoint->latest)
+    facts->not_checked.push_back("the tag that " + options.checkpoint +
+                                 "'s latest holds: add a line latest=TAG");
   if (!options.model.empty()) facts->model = doctor::read_model(options.model);
 }
 
