@@ -85,6 +85,35 @@ def test_a_broken_config_is_told_with_its_place(config, text, error):
     assert len(found) == 1 and error in found[0]["summary"], found
 
 
+@pytest.mark.parametrize("text, error", [
+    ('{"fp16": {"enabled": True}, "train_batch_size": 8}', "line 1, column 22: True is Python's word; write true"),
+    ('{\n "fp16": {"enabled": False},\n "train_batch_size": 8}\n', "line 2, column 22: False is Python's word; write false"),
+    ('{\n "train_micro_batch_size_per_gpu": 1 "gradient_clipping": 1.0}', "line 2, column 36: a comma is missing after 1"),
+    ('{"train_micro_batch_size_per_gpu": one}', "line 1, column 36: a text without quotes"),
+])
+def test_a_word_that_swallows_its_line_is_named(config, text, error):
+    config.write_text(text)
+    found = findings(config, "--facts", "-", text="{}")
+    assert [one["id"] for one in found] == ["X-38"] and f"cannot be read: {error}" in found[0]["summary"], found
+
+
+@pytest.mark.parametrize("text, why", [
+    ('{"train_micro_batch_size_per_gpu": 1 // one\n}', "line 1, column 38: a comment"),
+    ('{"train_micro_batch_size_per_gpu": 1,\n}', "line 1, column 37: a comma before }"),
+    ('{"train_micro_batch_size_per_gpu": 1\n "steps_per_print": 5}', "line 2, column 2: a comma is missing before this"),
+    ("{'train_micro_batch_size_per_gpu': 1}", "line 1, column 2: a text in single quotes"),
+    ("{train_micro_batch_size_per_gpu: 1}", "line 1, column 2: a key without quotes"),
+    ('train_micro_batch_size_per_gpu: 1', "line 1, column 1: braces are missing"),
+    ('{"train_micro_batch_size_per_gpu": 1, "betas": [1, 2,]}', "line 1, column 53: a comma before ]"),
+    ('{"train_micro_batch_size_per_gpu": 1, "steps_per_print": 5}', ""),
+])
+def test_where_hugging_face_stops_is_named(config, text, why):
+    config.write_text(text)
+    said = [one["summary"] for one in findings(config, "--facts", "-", text='{"trainer": "hf"}') if one["id"] == "X-38"]
+    assert said == ([f"no strict JSON ({why}): DeepSpeed would read it, Hugging Face does not"] if why else [])
+    assert "X-38" not in [one["id"] for one in findings(config, "--facts", "-", text="{}")]
+
+
 @pytest.mark.parametrize("text", [
     "train_micro_batch_size_per_gpu: 1\nbf16: {enabled: true}\n",
     "// eight\n{train_micro_batch_size_per_gpu: 1 /* one */\n 'bf16': {enabled: true,},}",
