@@ -43,6 +43,10 @@ def launched(*options):
     return {"command": ["deepspeed", *options, "train.py"], "gpus": 8}
 
 
+def locked(op, age_s=7200, **facts):
+    return {"jit_locks": [{"path": f"/c/py311_cu130/{op}/lock", "age_s": age_s}], **facts}
+
+
 def node(name, slots=None, **facts):
     return {"name": name, "facts": facts, **({"slots": slots} if slots else {})}
 
@@ -204,6 +208,11 @@ CASES = [
     ("X-12", dict(facts={"nvcc": "13.1", "torch_cuda": "13.0"}), dict(facts={"nvcc": "13.0", "torch_cuda": "13.0"})),
     ("X-13", dict(facts={"gxx": "14.2.0", "nvcc": "12.2"}), dict(facts={"gxx": "12.2.0", "nvcc": "12.2"})),
     ("X-11", dict(facts={"jit_locks": [{"path": "/c/lock", "age_s": 7200}]}), dict(facts={"jit_locks": [{"path": "/c/lock", "age_s": 20, "building": True}]})),
+    ("X-11", dict(config=zero(2), facts=locked("fused_adam")), dict(config=offloaded(), facts=locked("fused_adam"))),
+    ("X-11", dict(config=zero(2, None), facts=locked("fused_adam")), dict(config=zero(2, {"type": "Lion", "params": {}}), facts=locked("fused_adam"))),
+    ("X-11", dict(config=offloaded(), facts=locked("cpu_adam")), dict(config=zero(2), facts=locked("cpu_adam"))),
+    ("X-11", dict(facts=locked("deepspeed_shm_comm", cuda_available=False)), dict(facts=locked("deepspeed_shm_comm", cuda_available=True))),
+    ("X-11", dict(config=offloaded(), facts=locked("my_own_op")), dict(config=offloaded(), facts=locked("my_own_op", age_s=30))),
     ("12.9-6", dict(facts={"ops_built_with": "2.4"}), dict(facts={"ops_built_with": "0.0"})),
     ("X-32", dict(facts={"gpu": [{"compute_cap": "12.0"}], "torch_archs": ["sm_80", "sm_90"]}),
      dict(facts={"gpu": [{"compute_cap": "12.0"}], "torch_archs": ["sm_80", "compute_90"]})),
