@@ -42,6 +42,31 @@ void ranks_of_command(Facts* facts) {
   if (all) facts->world_size = all;
 }
 
+// srun and mpirun start as many tasks as they are told; each is a rank where it is python.
+void ranks_of_tasks(Facts* facts) {
+  const Launch& launch = facts->launch;
+  if (launch.below != "python") return;
+  auto option = [&](std::initializer_list<const char*> names) {
+    return whole_number(launch_option(launch, names));
+  };
+  if (launch.launcher == "mpirun") {
+    auto all = option({"np", "n", "c"});
+    if (!all || all == facts->world_size) return;
+    facts->world_size = all;
+    facts->nodes.reset();  // which of the hostfile's hosts get some is mpirun's choice
+    facts->ranks_per_node.reset();
+    return;
+  }
+  auto nodes = option({"N", "nodes"}), each = option({"ntasks_per_node"}), all = option({"n", "ntasks"});
+  if (!nodes) nodes = whole_number(facts->env("SLURM_NNODES"));
+  bool job_tells = facts->env("SLURM_NTASKS") || facts->env("SLURM_NTASKS_PER_NODE");
+  if (!all && nodes && (each || !job_tells)) all = *nodes * each.value_or(1);
+  if (!all) return;
+  facts->world_size = all;
+  if (nodes) facts->nodes = nodes;
+  if (nodes.value_or(0) > 0 && *all % *nodes == 0) facts->ranks_per_node = *all / *nodes;
+}
+
 void ranks_of_environment(Facts* facts) {
   if (!facts->world_size) facts->world_size = whole_number(facts->env("WORLD_SIZE"));
   if (!facts->nodes) facts->nodes = whole_number(facts->env("SLURM_NNODES"));
@@ -198,8 +223,10 @@ void measure_job(Facts* facts) {
   } else if (facts->launch.launcher != "deepspeed") {
     if (facts->hostfile) ranks_of_hostfile(facts);
     ranks_of_command(facts);
+    ranks_of_tasks(facts);
   }
-  if (!sets_variables(facts->launch.launcher)) ranks_of_environment(facts);
+  if (!sets_variables(facts->launch.launcher) && !sets_variables(facts->launch.below))
+    ranks_of_environment(facts);
   if (facts->world_size.value_or(1) < 1) facts->world_size.reset();
   trainer_of_script(facts);
   names_of_deepspeed_env(facts);

@@ -100,6 +100,17 @@ bool has(const std::vector<Area>& areas, Area wanted) {
   return false;
 }
 
+// What the launch command does not tell, or names and is not there.
+void note_unread(Facts* facts) {
+  const doctor::Launch& launch = facts->launch;
+  std::error_code error;
+  if (launch.words.empty()) return;
+  if (!facts->config && launch.config.empty())
+    facts->not_checked.push_back("the configuration: the launch command names none; give it before --");
+  if (launch.script.ends_with(".py") && !std::filesystem::exists(launch.script, error))
+    facts->not_checked.push_back("the script " + launch.script + ": it does not exist here");
+}
+
 Facts gather(const Options& options, const std::vector<Area>& areas) {
   Facts facts;
   read_told(options, &facts);
@@ -113,6 +124,7 @@ Facts gather(const Options& options, const std::vector<Area>& areas) {
   doctor::measure_places(&facts);
   if (options.validate && has(areas, Area::kConfig)) doctor::ask_deepspeed(&facts);
   if (options.validate && has(areas, Area::kMachine)) doctor::ask_ds_report(&facts);
+  if (has(areas, Area::kConfig)) note_unread(&facts);
   if (options.ssh) doctor::measure_nodes(std::filesystem::current_path().string(), &facts);
   if (facts.hostfile && facts.nodes.value_or(1) > 1 && !options.ssh)
     facts.not_checked.push_back("the nodes of " + facts.hostfile->path + ": --ssh looks at each");

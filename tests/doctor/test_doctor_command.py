@@ -136,6 +136,45 @@ def test_the_launch_command_tells_ranks_config_and_script(tmp_path):
     assert json.loads(doctor("--json", *launch, cwd=tmp_path).stdout)["findings"] == []
 
 
+YAML = "compute_environment: LOCAL_MACHINE\ndeepspeed_config:\n  deepspeed_config_file: ds.json  # ours\n  zero3_init_flag: false\nnum_machines: 1\nnum_processes: 4\n"
+ACCELERATE = ["accelerate", "launch"]
+
+
+@pytest.mark.parametrize("launch, batch", [
+    ([*ACCELERATE, "--num_processes", "4", "--deepspeed_config_file", "ds.json", "train.py"], 4), ([*ACCELERATE, "--config_file", "acc.yaml", "train.py"], 4),
+    ([*ACCELERATE, "--config_file", "acc.yaml", "--num_processes", "3", "train.py"], 3), (["srun", "-N", "2", "--ntasks-per-node", "4", "python", "train.py", "--deepspeed", "ds.json"], 8),
+    (["srun", "-N2", "--label", "-n6", "python", "-u", "train.py", "--deepspeed", "ds.json"], 6),
+    (["srun", "-N", "2", "--ntasks-per-node=1", "torchrun", "--nnodes", "2", "--nproc_per_node", "4", "train.py", "--deepspeed", "ds.json"], 8),
+    (["mpirun", "--allow-run-as-root", "--mca", "btl", "^openib", "-np", "4", "-x", "NCCL_DEBUG", "python", "train.py", "--deepspeed", "ds.json"], 4),
+    (["mpiexec", "-n", "4", "python3", "train.py", "--deepspeed=ds.json"], 4),
+])
+def test_launchers_tell_ranks_and_config(tmp_path, launch, batch):
+    (tmp_path / "acc.yaml").write_text(YAML)
+    for size, ids in ((batch, []), (batch * 2 + 1, ["12.3-1"])):
+        (tmp_path / "ds.json").write_text(json.dumps({"train_batch_size": size}))
+        told = json.loads(doctor("--json", "--only", "config", "--", *launch, cwd=tmp_path, env=MINIMAL).stdout)
+        assert [one["id"] for one in told["findings"]] == ids
+        assert not [one for one in told["not_checked"] if "configuration" in one or "ranks" in one]
+
+
+@pytest.mark.parametrize("launch, named", [
+    (["srun", "bash", "run.sh"], []), (["bash", "launch.sh"], []), (["deepspeed", "--num_gpus", "2", "nothere.py"], ["the script nothere.py: it does not exist here"]),
+    ([*ACCELERATE, "--config_file", "no.yaml", "train.py"], []), (["deepspeed", "train.py", "--deepspeed"], []),
+])
+def test_a_command_without_a_config_is_named(tmp_path, launch, named):
+    (tmp_path / "train.py").write_text("")
+    notes = json.loads(doctor("--json", "--only", "config", "--", *launch, cwd=tmp_path, env=MINIMAL).stdout)["not_checked"]
+    said = [one for one in notes if one.startswith(("the configuration", "the script"))]
+    assert said == ["the configuration: the launch command names none; give it before --", *named]
+
+
+def test_tensor_parallelism_needs_config_and_ranks_only(config):
+    config.write_text(json.dumps({**CONFIG, "tensor_parallel": {"autotp_size": 3}}))
+    ask = [config, "--only", "config", "--", "torchrun", "--nproc_per_node"]
+    assert "X-39" in [one["id"] for one in json.loads(doctor(*ask[:3], "--json", *ask[3:], "8", "train.py").stdout)["findings"]]
+    assert "X-39" not in [one["id"] for one in json.loads(doctor(*ask[:3], "--json", *ask[3:], "6", "train.py").stdout)["findings"]]
+
+
 @pytest.mark.parametrize("config, ids", [({"train_batch_size": 6}, ["12.3-1"]), ({"train_batch_size": 8}, [])])
 def test_a_config_in_base64_is_read(config, ids):
     word = base64.urlsafe_b64encode(json.dumps(config).encode()).decode()
