@@ -89,8 +89,8 @@ Finding merged(const Rule& rule, std::vector<Hits::Hit> hits) {
 std::vector<const Rule*> all_rules() {
   std::vector<const Rule*> result;
   for (const Rules& (*area)() :
-       {batch_rules, precision_rules, key_rules, zero_rules, optimizer_rules, hostfile_rules, env_rules,
-        network_rules, build_rules, machine_rules, memory_rules, checkpoint_rules, model_rules}) {
+       {batch_rules, precision_rules, key_rules, zero_rules, optimizer_rules, parameter_rules, hostfile_rules,
+        env_rules, network_rules, build_rules, machine_rules, memory_rules, checkpoint_rules, model_rules}) {
     for (const Rule& rule : area()) result.push_back(&rule);
   }
   return result;

@@ -213,6 +213,17 @@ CASES = [
     ("X-11", dict(config=offloaded(), facts=locked("cpu_adam")), dict(config=zero(2), facts=locked("cpu_adam"))),
     ("X-11", dict(facts=locked("deepspeed_shm_comm", cuda_available=False)), dict(facts=locked("deepspeed_shm_comm", cuda_available=True))),
     ("X-11", dict(config=offloaded(), facts=locked("my_own_op")), dict(config=offloaded(), facts=locked("my_own_op", age_s=30))),
+    *[("D-04", dict(config=plain(optimizer={"type": "AdamW", "params": wrong})), dict(config=plain(optimizer={"type": "AdamW", "params": right}))) for wrong, right in (
+        ({"lr": "1e-4"}, {"lr": 1e-4}), ({"learning_rate": 1e-4}, {"lr": 1e-4, "torch_adam": True, "adam_w_mode": True}), ({"beta1": 0.9}, {"betas": [0.9, 0.95], "amsgrad": False}))],
+    ("D-04", dict(config=plain(optimizer={"type": "AdamW", "lr": 1e-4})), dict(config=plain(optimizer={"type": "AdamW", "legacy_fusion": False, "params": {"lr": 1e-4}}))),
+    ("D-04", dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_steps": 100}})),
+     dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_num_steps": 100, "warmup_type": "linear"}}))),
+    ("D-04", dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "warmup_num_steps": 100})),
+     dict(config=plain(optimizer={"type": "SGD", "params": {"lr": 0.1, "my_own": 1}}, scheduler={"type": "StepLR", "params": {"step_size": 4}}))),
+    ("D-04", dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_max_lr": "1e-4"}})),
+     dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}), facts={"trainer": "hf"})),
+    ("D-05", dict(config=zero(3, zero_hpz_partition_size=3)), dict(config=zero(3, zero_hpz_partition_size=4))),
+    ("D-05", dict(config=zero(3, zero_hpz_partition_size=3)), dict(config=zero(3, zero_hpz_partition_size=8), facts={"world_size": 4})),
     ("12.9-6", dict(facts={"ops_built_with": "2.4"}), dict(facts={"ops_built_with": "0.0"})),
     ("X-32", dict(facts={"gpu": [{"compute_cap": "12.0"}], "torch_archs": ["sm_80", "sm_90"]}),
      dict(facts={"gpu": [{"compute_cap": "12.0"}], "torch_archs": ["sm_80", "compute_90"]})),
@@ -307,3 +318,8 @@ def test_limits_that_differ_are_no_error():
 def test_every_rule_has_a_case():
     rules = {rule["id"] for rule in json.loads(doctor("--rules", "--json").stdout)["rules"]}
     assert rules == {case[0] for case in CASES} | {"X-28", "12.8-3", "12.7-5"}
+
+
+def test_a_loss_scale_that_fits_into_no_float_fails(tmp_path):
+    found = told(tmp_path, config={"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": True, "initial_scale_power": 65536}, "gradient_clipping": 1.0})
+    assert [(one["id"], one["severity"], one["fix"]) for one in found] == [("12.5-4", "error", ["Give the power, not the scale: 16."])]
