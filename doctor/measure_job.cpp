@@ -105,6 +105,30 @@ void trainer_of_script(Facts* facts) {
   }
 }
 
+// TrainingArguments in the launch command, where transformers' own parser reads them.  What it does not
+// name is not known: a script may set other defaults.
+void arguments_of_trainer(Facts* facts) {
+  const Launch& launch = facts->launch;
+  static const std::regex parser("\\b(HfArgumentParser|TrlParser)\\b");
+  if (facts->trainer != Trainer::kHf || !std::regex_search(launch.script_text, parser)) return;
+  auto at = std::find(launch.words.begin(), launch.words.end(), launch.script);
+  Json arguments = Json::object();
+  for (; at != launch.words.end(); ++at) {
+    if (!at->starts_with("--")) continue;
+    std::size_t equals = at->find('=');
+    std::string name = at->substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    bool apart = equals == std::string::npos && at + 1 != launch.words.end() && !(at + 1)->starts_with("--");
+    bool alone = equals == std::string::npos && !apart;
+    std::string text = apart ? *(at + 1) : alone ? "" : at->substr(equals + 1);
+    Json value = Json::parse(text, nullptr, false);
+    if (value.is_number()) arguments[name] = value;
+    if (name != "fp16" && name != "bf16") continue;
+    if (alone || truth(text)) arguments[name] = alone || *truth(text);
+  }
+  if (facts->hf.is_null() && !arguments.empty()) facts->hf = arguments;
+}
+
 void names_of_deepspeed_env(Facts* facts) {
   const std::string* home = facts->env("HOME");
   for (const std::string& folder : {home ? *home : std::string(), std::string(".")}) {
@@ -229,6 +253,7 @@ void measure_job(Facts* facts) {
     ranks_of_environment(facts);
   if (facts->world_size.value_or(1) < 1) facts->world_size.reset();
   trainer_of_script(facts);
+  arguments_of_trainer(facts);
   names_of_deepspeed_env(facts);
   if (facts->config && !facts->world_size && (!started || started->refused.empty()))
     facts->not_checked.push_back("the number of ranks: give the launch command after --, or --hostfile");
