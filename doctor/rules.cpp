@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "doctor/nodes.h"
 #include "doctor/rule.h"
@@ -73,11 +74,13 @@ Finding merged(const Rule& rule, std::vector<Hits::Hit> hits) {
     hits.resize(kMostTold);
   }
   Finding finding{&rule, Severity::kAdvice, "", "", {}};
+  std::set<std::string> told;
   for (const Hits::Hit& hit : hits) {
     finding.severity = std::min(finding.severity, severity(hit));
     if (finding.where.find(hit.where) == std::string::npos)
       finding.where += (finding.where.empty() ? "" : ", ") + hit.where;
-    finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
+    if (told.insert(hit.summary).second)
+      finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
     std::string fix = hit.fix.empty() ? rule.fix : hit.fix;
     if (std::find(finding.fix.begin(), finding.fix.end(), fix) == finding.fix.end())
       finding.fix.push_back(fix);

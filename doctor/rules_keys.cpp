@@ -93,7 +93,10 @@ void unknown_section_key(const Facts& facts, const Config& config, Hits& hits) {
           "'" + section + "' has no key '" + shortened(name) + "', and DeepSpeed refuses unknown ones there";
       bool old = older(facts.deepspeed, "0.19.0") && near.empty();
       auto severity = old ? std::optional(Severity::kRisk) : std::nullopt;
-      if (!near.empty()) text += "; did you mean '" + near + "'?";
+      if (top_key(name))
+        text += "; it belongs to the top level";
+      else if (!near.empty())
+        text += "; did you mean '" + near + "'?";
       hits.add(config.place(path), text, "", severity);
     }
   });

@@ -157,6 +157,21 @@ def test_launchers_tell_ranks_and_config(tmp_path, launch, batch):
         assert not [one for one in told["not_checked"] if "configuration" in one or "ranks" in one]
 
 
+@pytest.mark.parametrize("option, differs", [
+    ("--per_device_train_batch_size 4", True), ("--per_device_train_batch_size=2", False), ("--learning_rate 1e-3", True), ("--learning_rate 2e-5", False),
+    ("--fp16", True), ("--bf16", False), ("--bf16 False", True), ("--learning_rates 1e-3", False), ("--learning_rate auto", False),
+])
+def test_arguments_of_the_trainer_are_compared(tmp_path, option, differs):
+    (tmp_path / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True}, "fp16": {"enabled": False},
+                                                  "optimizer": {"type": "AdamW", "params": {"lr": 2e-5}}}))
+    command = ["--json", "--only", "config", "--", "deepspeed", "--num_gpus", "8", "train.py", *option.split(), "--deepspeed", "ds.json"]
+    script = "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+    for text, wrong in ((script, differs), (script.replace("HfArgumentParser, ", ""), False)):   # there the script's own parser may do anything
+        (tmp_path / "train.py").write_text(text)
+        found = json.loads(doctor(*command, cwd=tmp_path, env=MINIMAL).stdout)["findings"]
+        assert ("X-04" in [one["id"] for one in found]) == wrong, found
+
+
 @pytest.mark.parametrize("launch, named", [
     (["srun", "bash", "run.sh"], []), (["bash", "launch.sh"], []), (["deepspeed", "--num_gpus", "2", "nothere.py"], ["the script nothere.py: it does not exist here"]),
     ([*ACCELERATE, "--config_file", "no.yaml", "train.py"], []), (["deepspeed", "train.py", "--deepspeed"], []),
@@ -453,3 +468,24 @@ def test_it_looks_at_this_machine_within_two_seconds(config):
     assert told.returncode in (0, 1) and json.loads(told.stdout)["schema"] == 1
     # Of the processor: what else runs on the machine is not counted.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+
+
+def test_keys_that_are_auto_are_listed_once(config):
+    config.write_text(json.dumps({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "gradient_clipping": "auto", "bf16": {"enabled": "auto"}}))
+    found, = findings(config, "--facts", "-", text='{"trainer": "unknown"}')
+    assert found["summary"] == ("if your script calls deepspeed.initialize itself: train_batch_size, train_micro_batch_size_per_gpu, gradient_clipping are "
+                                '"auto", which plain DeepSpeed takes for a text; bf16.enabled is "auto", which plain DeepSpeed takes for off: the model trains in fp32')
+
+
+def test_one_place_for_both_offloads_is_told_once(config):
+    offload = {"device": "nvme", "nvme_path": "/dev/shm/x"}
+    config.write_text(json.dumps({**CONFIG, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "zero_optimization": {
+        "stage": 3, "stage3_gather_16bit_weights_on_model_save": True, "offload_optimizer": offload, "offload_param": {**offload, "max_in_cpu": 1}}}))
+    found, = findings(config, "--only", "config")
+    assert found["id"] == "12.6-5" and found["summary"].count("/dev/shm/x") == 1 and found["where"].count("nvme_path") == 2
+
+
+def test_a_key_of_the_top_level_in_a_section_is_sent_there(config):
+    config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": 2, "gradient_clipping": 1.0}}))
+    found = {one["id"]: one["summary"] for one in findings(config, "--facts", "-", text="{}")}
+    assert "it belongs to the top level" in found["X-22"]
