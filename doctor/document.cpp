@@ -222,7 +222,8 @@ class Reader {
   void note_bare(std::size_t start, std::string_view word) {
     std::string why = why_bare(word);
     departs(start, why);
-    bool marks = word.find_first_of("}]\"") != std::string_view::npos;
+    auto count = [&](char mark) { return std::count(word.begin(), word.end(), mark); };
+    bool marks = count('}') > count('{') || count(']') > count('[');
     if (marks && swallowed_.empty())
       swallowed_ = place(start) + ": " + why + " (HJSON takes the rest of the line for a text)";
   }

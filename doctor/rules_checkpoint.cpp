@@ -137,8 +137,7 @@ void no_latest(const Facts& facts, Hits& hits) {
   std::string below = checkpoint_below(*facts.checkpoint);
   if (!below.empty())
     return hits.add(facts.checkpoint->path, "this is the folder above a checkpoint, which is " + below,
-                    "Name " + facts.checkpoint->path + "/" + below + " with --checkpoint.",
-                    Severity::kAdvice);
+                    "Name that folder, or a listing of it, with --checkpoint.", Severity::kAdvice);
   if (universal(facts) && facts.checkpoint->latest_universal) return;
   bool of_deepspeed = false;
   for (const Checkpoint::File& file : facts.checkpoint->files)

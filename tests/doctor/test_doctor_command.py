@@ -89,6 +89,7 @@ def test_a_broken_config_is_told_with_its_place(config, text, error):
     ('{"fp16": {"enabled": True}, "train_batch_size": 8}', "line 1, column 22: True is Python's word; write true"),
     ('{\n "fp16": {"enabled": False},\n "train_batch_size": 8}\n', "line 2, column 22: False is Python's word; write false"),
     ('{\n "train_micro_batch_size_per_gpu": 1 "gradient_clipping": 1.0}', "line 2, column 36: a comma is missing after 1"),
+    ('{\n note: he said "hi", {or} not\n "betas": [1, 2\n}', "line 4, column 1: a value is missing before }"),
     ('{"train_micro_batch_size_per_gpu": one}', "line 1, column 36: a text without quotes"),
 ])
 def test_a_word_that_swallows_its_line_is_named(config, text, error):

@@ -68,7 +68,7 @@ def test_the_folder_of_a_trainer_leads_to_its_last_checkpoint(tmp_path):
               for name in (f"latest=global_step{step}", f"global_step{step}/mp_rank_00_model_states.pt")]
     folder = make_checkpoint(tmp_path / "out", ["config.json", *shards])
     found = findings("--checkpoint", folder, "--facts", "-", text="{}")
-    assert [(one["id"], one["severity"]) for one in found] == [("12.7-3", "info")] and "checkpoint-500" in found[0]["fix"][0]
+    assert [(one["id"], one["severity"]) for one in found] == [("12.7-3", "info")] and "checkpoint-500" in found[0]["summary"]
     assert findings("--checkpoint", folder / "checkpoint-500", "--facts", "-", text='{"world_size": 1}') == []
     empty = make_checkpoint(tmp_path / "none", ["checkpoint-500/latest=global_step500"])
     assert [one["severity"] for one in findings("--checkpoint", empty, "--facts", "-", text="{}")] == ["error"]
