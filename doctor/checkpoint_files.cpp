@@ -1,10 +1,13 @@
 // What lies in a checkpoint directory.
 #include <sys/statvfs.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -18,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 200000;
 constexpr std::uint64_t kLongestHeader = 64 << 20;  // bytes, of a safetensors file
+constexpr std::size_t kLongestEntry = 4096;         // of a line of ls
 
 void note_content(const std::string& name, const std::string& content, Checkpoint* checkpoint) {
   if (name == "latest") checkpoint->latest = content;
@@ -60,17 +64,78 @@ void add_directory(const fs::path& root, Checkpoint* checkpoint) {
     checkpoint->free_bytes = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
 }
 
-void add_listing(const std::string& text, Checkpoint* checkpoint) {
+// What a line of `ls -l` names; "" where it is none, or no file.
+std::optional<std::string> name_in_long_line(const std::string& line) {
+  static const std::regex entry(
+      "([-dlbcps])[-rwxsStT]{9}[.+@]?\\s+\\d+\\s+\\S+\\s+\\S+\\s+\\S+\\s+"
+      "(?:\\S+\\s+\\d+\\s+[\\d:]+|\\d{4}-\\d\\d-\\d\\d\\s+[\\d:.]+(?:\\s+[-+]\\d{4})?)\\s(.+)");
+  static const std::regex total("total \\S+");
+  std::smatch parts;
+  if (std::regex_match(line, total)) return "";
+  if (line.size() > kLongestEntry || !std::regex_match(line, parts, entry)) return std::nullopt;
+  std::string name = parts[2];
+  return parts[1] == "-" ? name : parts[1] == "l" ? name.substr(0, name.find(" -> ")) : "";
+}
+
+std::string without_dot(std::string path) {
+  while (path.starts_with("./")) path.erase(0, 2);
+  return path == "." ? "" : path;
+}
+
+// The paths that a listing names: one a line, as `find` has them, or those of `ls -R` and `ls -lR`, where a
+// folder and a colon stand above its names.
+std::vector<std::string> listed(const std::string& text) {
+  std::vector<std::string> paths;
+  std::string folder;
   std::istringstream lines(text);
+  bool begins = true;  // of the text, or after an empty line
   for (std::string line; std::getline(lines, line);) {
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
-    if (line.starts_with("./")) line.erase(0, 2);
-    if (line.empty()) continue;
-    std::size_t equals = line.find('=');
-    std::string name = line.substr(0, equals);
-    checkpoint->files.push_back({name, 0, false});
-    if (equals != std::string::npos) note_content(name, line.substr(equals + 1), checkpoint);
+    bool head = begins && line.size() > 1 && line.ends_with(':');
+    begins = line.empty();
+    if (head) folder = without_dot(line.substr(0, line.size() - 1));
+    std::string name = head || begins ? "" : name_in_long_line(line).value_or(line);
+    if (!name.empty()) paths.push_back(without_dot(folder.empty() ? name : folder + "/" + name));
   }
+  return paths;
+}
+
+// A listing made from above the checkpoint: the folder, with a slash, that has latest and all other files.
+std::string root_of(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    std::string name = path.substr(0, path.find('='));
+    if (name == "latest") return "";
+    if (!name.ends_with("/latest")) continue;
+    std::string root = name.substr(0, name.size() - 6);
+    auto below = [&](const std::string& one) { return one.starts_with(root) || root == one + "/"; };
+    if (std::all_of(paths.begin(), paths.end(), below)) return root;
+  }
+  return "";
+}
+
+// Where latest's content is not told, the only folder with shards is meant.
+void guess_latest(Checkpoint* checkpoint) {
+  std::set<std::string> tags;
+  for (const Checkpoint::File& file : checkpoint->files) {
+    std::size_t slash = file.path.find('/');
+    if (slash != std::string::npos && file.path.ends_with("_states.pt"))
+      tags.insert(file.path.substr(0, slash));
+    if (file.path == "latest" && !checkpoint->latest) checkpoint->latest_unread = true;
+  }
+  if (checkpoint->latest_unread && tags.size() == 1) checkpoint->latest = *tags.begin();
+}
+
+void add_listing(const std::string& text, Checkpoint* checkpoint) {
+  std::vector<std::string> paths = listed(text);
+  std::string root = root_of(paths);
+  for (const std::string& path : paths) {
+    if (!path.starts_with(root)) continue;
+    std::size_t equals = path.find('=');
+    std::string name = path.substr(0, equals).substr(root.size());
+    checkpoint->files.push_back({name, 0, false});
+    if (equals != std::string::npos) note_content(name, path.substr(equals + 1), checkpoint);
+  }
+  guess_latest(checkpoint);
 }
 
 }  // namespace

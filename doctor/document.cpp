@@ -1,7 +1,10 @@
 #include "doctor/document.h"
 
+#include <algorithm>
 #include <cctype>
+#include <cstring>
 #include <stdexcept>
+#include <utility>
 
 namespace dshang::doctor {
 namespace {
@@ -30,23 +33,34 @@ class Reader {
   Document* document_;
   std::size_t at_ = 0;
   int depth_ = 0;
+  std::string swallowed_;  // the first text without quotes that took marks of JSON with it, and its place
 
   bool ended() const { return at_ >= text_.size(); }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
-  [[noreturn]] void fail(const std::string& what) const {
+  std::string place(std::size_t at) const {
     std::size_t line = 1, column = 1;
-    for (std::size_t i = 0; i < at_ && i < text_.size(); ++i) {
+    for (std::size_t i = 0; i < at && i < text_.size(); ++i) {
       ++column;
       if (text_[i] == '\n') ++line, column = 1;
     }
-    throw std::runtime_error("line " + std::to_string(line) + ", column " + std::to_string(column) + ": " +
-                             what);
+    return "line " + std::to_string(line) + ", column " + std::to_string(column);
+  }
+
+  [[noreturn]] void fail(const std::string& what) const {
+    if (!swallowed_.empty()) throw std::runtime_error(swallowed_);
+    throw std::runtime_error(place(at_) + ": " + what);
+  }
+
+  // Here the text is HJSON and no JSON; the first such place is told.
+  void departs(std::size_t at, const std::string& what) {
+    if (document_->not_strict_why.empty()) document_->not_strict_why = place(at) + ": " + what;
   }
 
   bool comment() const { return peek() == '#' || (peek() == '/' && (peek(1) == '/' || peek(1) == '*')); }
 
   void skip_comment() {
+    departs(at_, "a comment");
     bool block = peek() == '/' && peek(1) == '*';
     std::size_t end = text_.find(block ? "*/" : "\n", at_);
     if (end == std::string_view::npos) {
@@ -88,8 +102,20 @@ class Reader {
     return result;
   }
 
+  // Between two values of an object or list, behind the first; `comma` is where the last comma stands.
+  void separate(char closing) {
+    skip();
+    std::size_t comma = at_;
+    bool there = peek() == ',';
+    if (there) ++at_;
+    skip();
+    if (there && peek() == closing) departs(comma, std::string("a comma before ") + closing);
+    if (!there && !ended() && peek() != closing) departs(comma, "a comma is missing before this");
+  }
+
   Json members(const std::string& path, char closing) {
     Json object = Json::object();
+    if (!closing) departs(at_, "braces are missing");
     for (;;) {
       skip();
       if (ended() && closing == '\0') return object;
@@ -106,8 +132,7 @@ class Reader {
       std::string inner = path.empty() ? key : path + "." + key;
       if (object.contains(key)) document_->duplicates.push_back(inner);
       object[key] = value(inner);
-      skip();
-      if (peek() == ',') ++at_;
+      separate(closing);
     }
   }
 
@@ -121,8 +146,7 @@ class Reader {
         return list;
       }
       list.push_back(value(path + "[" + std::to_string(list.size()) + "]"));
-      skip();
-      if (peek() == ',') ++at_;
+      separate(']');
     }
   }
 
@@ -133,11 +157,13 @@ class Reader {
            kMarks.find(peek()) == std::string_view::npos)
       ++at_;
     if (at_ == start) fail("a key is missing");
+    departs(start, "a key without quotes");
     return std::string(text_.substr(start, at_ - start));
   }
 
   std::string quoted() {
     char mark = text_[at_];
+    if (mark == '\'') departs(at_, "a text in single quotes");
     if (text_.substr(at_, 3) == "'''") return several_lines();
     std::string result;
     for (++at_; !ended() && peek() != mark; ++at_) {
@@ -179,6 +205,29 @@ class Reader {
     return !value->is_discarded() && (value->is_number() || value->is_boolean() || value->is_null());
   }
 
+  // Of a text without quotes: what JSON has for its first word.
+  static std::string why_bare(std::string_view word) {
+    for (auto [python, json] : {std::pair("True", "true"), {"False", "false"}, {"None", "null"}}) {
+      std::string_view rest = word.substr(std::min(word.size(), std::strlen(python)));
+      bool whole = rest.empty() || kMarks.find(rest[0]) != std::string_view::npos || blank(rest[0]);
+      if (word.starts_with(python) && whole) return std::string(python) + " is Python's word; write " + json;
+    }
+    Json value;
+    std::string_view first = word.substr(0, word.find(' '));
+    if (first.size() < word.size() && constant(first, &value))
+      return "a comma is missing after " + std::string(first);
+    return "a text without quotes";
+  }
+
+  void note_bare(std::size_t start, std::string_view word) {
+    std::string why = why_bare(word);
+    departs(start, why);
+    auto count = [&](char mark) { return std::count(word.begin(), word.end(), mark); };
+    bool marks = count('}') > count('{') || count(']') > count('[');
+    if (marks && swallowed_.empty())
+      swallowed_ = place(start) + ": " + why + " (HJSON takes the rest of the line for a text)";
+  }
+
   // A number, true, false, null; anything else is a text up to the end of its line.
   Json bare() {
     std::size_t start = at_;
@@ -192,7 +241,9 @@ class Reader {
       Json value;
       if (constant(word, &value)) return value;
       if (line_ends && word.empty()) fail("a value is missing");
-      if (line_ends) return std::string(word);
+      if (!line_ends) continue;
+      note_bare(start, word);
+      return std::string(word);
     }
   }
 };
@@ -226,6 +277,8 @@ Document read_document(std::string_view text) {
   } catch (const std::runtime_error& error) {
     document.error = error.what() + python_words(text);
   }
+  if (!document.not_strict.empty() && !document.not_strict_why.empty())
+    document.not_strict = document.not_strict_why;
   return document;
 }
 

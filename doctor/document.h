@@ -14,7 +14,8 @@ using Json = nlohmann::json;
 struct Document {
   Json value;                           // null where `error` is set
   std::string error;                    // why HJSON cannot be read from it, with line and column
-  std::string not_strict;               // where it departs from JSON; empty: it is JSON
+  std::string not_strict;               // where it departs from JSON, and how; empty: it is JSON
+  std::string not_strict_why;           // the first thing that HJSON has and JSON does not
   std::vector<std::string> duplicates;  // keys that occur twice in one object, as dotted paths
 };
 

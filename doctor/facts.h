@@ -17,10 +17,11 @@ enum class Trainer { kUnknown, kPlain, kHf };
 // `dshang doctor -- deepspeed --num_gpus 4 train.py`, taken apart.
 struct Launch {
   std::vector<std::string> words;
-  std::string launcher;                        // deepspeed, torchrun, accelerate, python; "" unknown
+  std::string launcher;  // deepspeed, torchrun, accelerate, srun, mpirun, python; "" unknown
+  std::string below;     // what srun or mpirun starts: torchrun, python, …; "" unknown
   std::map<std::string, std::string> options;  // of the launcher, names without dashes, _ for -
   std::string script, script_text;             // the first *.py, and what is in it
-  std::string config;                          // of --deepspeed or --deepspeed_config, behind the script
+  std::string config;                          // of --deepspeed or --deepspeed_config, or accelerate's
 };
 
 struct Hostfile {
@@ -86,6 +87,7 @@ struct Checkpoint {
   std::string path;
   std::vector<File> files;
   std::optional<std::string> latest, latest_universal;
+  bool latest_unread = false;  // the file is there, and a listing does not tell what is in it
   std::optional<double> free_bytes;
 };
 

@@ -1,6 +1,9 @@
 // The launch command, taken apart.
+#include <cctype>
 #include <filesystem>
+#include <regex>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 
 #include "doctor/facts_file.h"
@@ -9,6 +12,8 @@ namespace dshang::doctor {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t kLongestLineOfYaml = 4096;
 
 // Options without a value, of deepspeed (launcher/runner.py) and torchrun.
 const std::set<std::string> kFlags = {"force_multi",
@@ -40,6 +45,7 @@ std::string launcher_of(const std::string& word) {
   std::string name = base_name(word);
   if (name == "deepspeed" || name == "ds") return "deepspeed";
   if (name == "torchrun" || name == "accelerate" || name == "srun" || name == "mpirun") return name;
+  if (name == "mpiexec") return "mpirun";
   return name.starts_with("python") ? "python" : "";
 }
 
@@ -54,21 +60,55 @@ bool is_option(const std::string& word) {
   return word.size() > 1 && word[0] == '-' && word.find_first_not_of('-') != std::string::npos;
 }
 
+using Options = std::map<std::string, std::string>;
+
+// Those of srun and mpirun, which have many: a word that starts a program is no value of theirs.
+bool starts_ranks(const std::string& launcher) { return launcher == "srun" || launcher == "mpirun"; }
+
+bool has_value(const Launch& launch, const std::string& name, std::size_t next) {
+  if (kFlags.contains(name) || next >= launch.words.size() || is_option(launch.words[next])) return false;
+  return !starts_ranks(launch.launcher) || launcher_of(launch.words[next]).empty();
+}
+
 // The launcher's own options stand before the script.
-void take_options(Launch* launch, std::size_t* at) {
-  const auto& words = launch->words;
+Options take_options(const Launch& launch, std::size_t* at) {
+  Options options;
+  const auto& words = launch.words;
   while (*at < words.size() && is_option(words[*at])) {
     const std::string& word = words[(*at)++];
     std::string name = option_name(word);
     std::size_t equals = word.find('=');
-    if (equals != std::string::npos) {
-      launch->options[name] = word.substr(equals + 1);
-    } else if (!kFlags.contains(name) && *at < words.size() && !is_option(words[*at])) {
-      launch->options[name] = words[(*at)++];
+    bool attached = starts_ranks(launch.launcher) && word.size() > 2 && word[1] != '-' &&
+                    std::isdigit(static_cast<unsigned char>(word[2]));  // -N2
+    if (attached) {
+      options[word.substr(1, 1)] = word.substr(2);
+    } else if (equals != std::string::npos) {
+      options[name] = word.substr(equals + 1);
+    } else if (has_value(launch, name, *at)) {
+      options[name] = words[(*at)++];
+      if (name == "mca" && *at < words.size()) ++*at;  // a name and a value
     } else {
-      launch->options[name] = "";
+      options[name] = "";
     }
   }
+  return options;
+}
+
+// The program that the words start, with its options: a launcher, or one below srun and mpirun.
+std::string take_program(Launch* launch, std::size_t* at) {
+  std::string program = launcher_of(launch->words[(*at)++]);
+  if (launch->launcher.empty()) launch->launcher = program;
+  if (program == "accelerate" && *at < launch->words.size() && launch->words[*at] == "launch") ++*at;
+  Options options = take_options(*launch, at);
+  if (program == "python" && options.contains("m")) {
+    std::string module = options["m"];
+    if (module.find("torch.distributed") == 0) program = "torchrun";
+    if (module.find("deepspeed") == 0) program = "deepspeed";
+    if (module.find("accelerate.commands.launch") == 0) program = "accelerate";
+    if (program != "python") options.merge(take_options(*launch, at));
+  }
+  launch->options.merge(options);
+  return program;
 }
 
 void take_config(Launch* launch, std::size_t at) {
@@ -85,6 +125,28 @@ void take_config(Launch* launch, std::size_t at) {
   }
 }
 
+// accelerate's --config_file: what it says and the command does not.
+void take_options_of_accelerate(Launch* launch) {
+  bool accelerate = launch->launcher == "accelerate" || launch->below == "accelerate";
+  auto file = launch->options.find("config_file");
+  std::error_code error;
+  if (!accelerate || file == launch->options.end() || !fs::is_regular_file(file->second, error)) return;
+  static const std::regex entry(
+      "\\s*(deepspeed_config_file|num_processes|num_machines):\\s*['\"]?([^'\"#]*[^'\"#\\s]).*");
+  std::string text;
+  try {
+    text = read_text(file->second);
+  } catch (const std::runtime_error&) {
+    return;  // the configuration is said among what was not checked
+  }
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::smatch parts;
+    if (line.size() < kLongestLineOfYaml && std::regex_match(line, parts, entry) && parts[2] != "null")
+      launch->options.emplace(parts[1], parts[2]);
+  }
+}
+
 }  // namespace
 
 Launch read_launch(std::vector<std::string> words) {
@@ -93,15 +155,10 @@ Launch read_launch(std::vector<std::string> words) {
   std::size_t at = 0;
   while (at < launch.words.size() && launcher_of(launch.words[at]).empty()) ++at;  // env X=1 deepspeed …
   if (at == launch.words.size()) return launch;
-  launch.launcher = launcher_of(launch.words[at++]);
-  if (launch.launcher == "accelerate" && at < launch.words.size() && launch.words[at] == "launch") ++at;
-  take_options(&launch, &at);
-  if (launch.launcher == "python" && launch.options.contains("m")) {
-    std::string module = launch.options["m"];
-    if (module.find("torch.distributed") == 0) launch.launcher = "torchrun";
-    if (module.find("deepspeed") == 0) launch.launcher = "deepspeed";
-    if (launch.launcher != "python") take_options(&launch, &at);
-  }
+  launch.launcher = take_program(&launch, &at);
+  bool below = starts_ranks(launch.launcher) && at < launch.words.size();
+  if (below && !launcher_of(launch.words[at]).empty()) launch.below = take_program(&launch, &at);
+  take_options_of_accelerate(&launch);
   if (at < launch.words.size()) launch.script = launch.words[at];
   std::error_code error;
   if (fs::is_regular_file(launch.script, error)) {
@@ -110,6 +167,9 @@ Launch read_launch(std::vector<std::string> words) {
     } catch (const std::runtime_error&) {
       launch.script_text.clear();  // said among what was not checked
     }
+  }
+  for (const char* name : {"deepspeed_config", "deepspeed_config_file"}) {
+    if (launch.options.contains(name)) launch.config = launch.options[name];
   }
   take_config(&launch, at);
   return launch;

@@ -9,26 +9,12 @@
 #include "doctor/command.h"
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
+#include "doctor/resources.h"
 
 namespace dshang::doctor {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<int> whole(const std::string* text) {
-  if (!text || text->empty() || text->size() > 7 ||
-      text->find_first_not_of("0123456789") != std::string::npos)
-    return std::nullopt;
-  return std::stoi(*text);
-}
-
-const std::string* option(const Facts& facts, std::initializer_list<const char*> names) {
-  for (const char* name : names) {
-    auto found = facts.launch.options.find(name);
-    if (found != facts.launch.options.end()) return &found->second;
-  }
-  return nullptr;
-}
 
 void ranks_of_hostfile(Facts* facts) {
   static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d{1,6}).*");
@@ -46,20 +32,62 @@ void ranks_of_hostfile(Facts* facts) {
 }
 
 void ranks_of_command(Facts* facts) {
-  auto nodes = whole(option(*facts, {"num_nodes", "nnodes", "num_machines"}));
-  auto local = whole(option(*facts, {"num_gpus", "nproc_per_node", "num_accelerators"}));
-  auto all = whole(option(*facts, {"num_processes"}));  // accelerate counts all
+  const Launch& launch = facts->launch;
+  auto nodes = whole_number(launch_option(launch, {"num_nodes", "nnodes", "num_machines"}));
+  auto local = whole_number(launch_option(launch, {"num_gpus", "nproc_per_node", "num_accelerators"}));
+  auto all = whole_number(launch_option(launch, {"num_processes"}));  // accelerate counts all
   if (nodes) facts->nodes = nodes;
   if (local) facts->ranks_per_node = local;
   if (local) facts->world_size = *local * facts->nodes.value_or(1);
   if (all) facts->world_size = all;
 }
 
+// srun and mpirun start as many tasks as they are told; each is a rank where it is python.
+void ranks_of_tasks(Facts* facts) {
+  const Launch& launch = facts->launch;
+  if (launch.below != "python") return;
+  auto option = [&](std::initializer_list<const char*> names) {
+    return whole_number(launch_option(launch, names));
+  };
+  if (launch.launcher == "mpirun") {
+    auto all = option({"np", "n", "c"});
+    if (!all || all == facts->world_size) return;
+    facts->world_size = all;
+    facts->nodes.reset();  // which of the hostfile's hosts get some is mpirun's choice
+    facts->ranks_per_node.reset();
+    return;
+  }
+  auto nodes = option({"N", "nodes"}), each = option({"ntasks_per_node"}), all = option({"n", "ntasks"});
+  if (!nodes) nodes = whole_number(facts->env("SLURM_NNODES"));
+  bool job_tells = facts->env("SLURM_NTASKS") || facts->env("SLURM_NTASKS_PER_NODE");
+  if (!all && nodes && (each || !job_tells)) all = *nodes * each.value_or(1);
+  if (!all) return;
+  facts->world_size = all;
+  if (nodes) facts->nodes = nodes;
+  if (nodes.value_or(0) > 0 && *all % *nodes == 0) facts->ranks_per_node = *all / *nodes;
+}
+
 void ranks_of_environment(Facts* facts) {
-  if (!facts->world_size) facts->world_size = whole(facts->env("WORLD_SIZE"));
-  if (!facts->nodes) facts->nodes = whole(facts->env("SLURM_NNODES"));
-  if (!facts->world_size) facts->world_size = whole(facts->env("SLURM_NTASKS"));
-  if (facts->world_size && *facts->world_size < 1) facts->world_size.reset();
+  if (!facts->world_size) facts->world_size = whole_number(facts->env("WORLD_SIZE"));
+  if (!facts->nodes) facts->nodes = whole_number(facts->env("SLURM_NNODES"));
+  if (!facts->world_size) facts->world_size = whole_number(facts->env("SLURM_NTASKS"));
+}
+
+// Launchers that write the variables of a rank themselves.
+bool sets_variables(const std::string& launcher) {
+  return launcher == "deepspeed" || launcher == "torchrun" || launcher == "accelerate";
+}
+
+void ranks_of_deepspeed(const Resources& started, Facts* facts) {
+  if (!started.refused.empty()) {
+    facts->not_checked.push_back("the number of ranks: " + started.refused);
+    return;
+  }
+  std::size_t ranks = 0, most = 0;
+  for (const auto& [host, slots] : started.hosts) ranks += slots.size(), most = std::max(most, slots.size());
+  facts->nodes = static_cast<int>(started.hosts.size());
+  facts->world_size = static_cast<int>(ranks);
+  facts->ranks_per_node = static_cast<int>(most);
 }
 
 // The script's own words tell who calls initialize.
@@ -75,6 +103,30 @@ void trainer_of_script(Facts* facts) {
              (text.find("Trainer") != std::string::npos || text.find("ccelerat") != std::string::npos)) {
     facts->trainer = Trainer::kHf;
   }
+}
+
+// TrainingArguments in the launch command, where transformers' own parser reads them.  What it does not
+// name is not known: a script may set other defaults.
+void arguments_of_trainer(Facts* facts) {
+  const Launch& launch = facts->launch;
+  static const std::regex parser("\\b(HfArgumentParser|TrlParser)\\b");
+  if (facts->trainer != Trainer::kHf || !std::regex_search(launch.script_text, parser)) return;
+  auto at = std::find(launch.words.begin(), launch.words.end(), launch.script);
+  Json arguments = Json::object();
+  for (; at != launch.words.end(); ++at) {
+    if (!at->starts_with("--")) continue;
+    std::size_t equals = at->find('=');
+    std::string name = at->substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::replace(name.begin(), name.end(), '-', '_');
+    bool apart = equals == std::string::npos && at + 1 != launch.words.end() && !(at + 1)->starts_with("--");
+    bool alone = equals == std::string::npos && !apart;
+    std::string text = apart ? *(at + 1) : alone ? "" : at->substr(equals + 1);
+    Json value = Json::parse(text, nullptr, false);
+    if (value.is_number()) arguments[name] = value;
+    if (name != "fp16" && name != "bf16") continue;
+    if (alone || truth(text)) arguments[name] = alone || *truth(text);
+  }
+  if (facts->hf.is_null() && !arguments.empty()) facts->hf = arguments;
 }
 
 void names_of_deepspeed_env(Facts* facts) {
@@ -189,15 +241,21 @@ void measure_packages(Facts* facts) {
 }
 
 void measure_job(Facts* facts) {
-  if (facts->hostfile) ranks_of_hostfile(facts);
-  ranks_of_command(facts);
-  ranks_of_environment(facts);
-  trainer_of_script(facts);
-  names_of_deepspeed_env(facts);
-  if (!facts->world_size && facts->machine.gpus && facts->launch.launcher == "deepspeed") {
-    facts->world_size = facts->ranks_per_node = facts->machine.gpus;  // the launcher's default: all of them
+  auto started = resources_of(*facts);
+  if (started) {
+    ranks_of_deepspeed(*started, facts);
+  } else if (facts->launch.launcher != "deepspeed") {
+    if (facts->hostfile) ranks_of_hostfile(facts);
+    ranks_of_command(facts);
+    ranks_of_tasks(facts);
   }
-  if (facts->config && !facts->world_size)
+  if (!sets_variables(facts->launch.launcher) && !sets_variables(facts->launch.below))
+    ranks_of_environment(facts);
+  if (facts->world_size.value_or(1) < 1) facts->world_size.reset();
+  trainer_of_script(facts);
+  arguments_of_trainer(facts);
+  names_of_deepspeed_env(facts);
+  if (facts->config && !facts->world_size && (!started || started->refused.empty()))
     facts->not_checked.push_back("the number of ranks: give the launch command after --, or --hostfile");
 }
 

@@ -58,6 +58,7 @@ const Rules& precision_rules();
 const Rules& key_rules();
 const Rules& zero_rules();
 const Rules& optimizer_rules();
+const Rules& parameter_rules();
 const Rules& hostfile_rules();
 const Rules& env_rules();
 const Rules& network_rules();

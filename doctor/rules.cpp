@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "doctor/nodes.h"
 #include "doctor/rule.h"
@@ -73,11 +74,13 @@ Finding merged(const Rule& rule, std::vector<Hits::Hit> hits) {
     hits.resize(kMostTold);
   }
   Finding finding{&rule, Severity::kAdvice, "", "", {}};
+  std::set<std::string> told;
   for (const Hits::Hit& hit : hits) {
     finding.severity = std::min(finding.severity, severity(hit));
     if (finding.where.find(hit.where) == std::string::npos)
       finding.where += (finding.where.empty() ? "" : ", ") + hit.where;
-    finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
+    if (told.insert(hit.summary).second)
+      finding.summary += (finding.summary.empty() ? "" : "; ") + hit.summary;
     std::string fix = hit.fix.empty() ? rule.fix : hit.fix;
     if (std::find(finding.fix.begin(), finding.fix.end(), fix) == finding.fix.end())
       finding.fix.push_back(fix);
@@ -89,8 +92,8 @@ Finding merged(const Rule& rule, std::vector<Hits::Hit> hits) {
 std::vector<const Rule*> all_rules() {
   std::vector<const Rule*> result;
   for (const Rules& (*area)() :
-       {batch_rules, precision_rules, key_rules, zero_rules, optimizer_rules, hostfile_rules, env_rules,
-        network_rules, build_rules, machine_rules, memory_rules, checkpoint_rules, model_rules}) {
+       {batch_rules, precision_rules, key_rules, zero_rules, optimizer_rules, parameter_rules, hostfile_rules,
+        env_rules, network_rules, build_rules, machine_rules, memory_rules, checkpoint_rules, model_rules}) {
     for (const Rule& rule : area()) result.push_back(&rule);
   }
   return result;

@@ -97,20 +97,30 @@ std::vector<std::string> autos_that_switch_off(const Config& config) {
   return found;
 }
 
+std::string listed_keys(const std::vector<std::string>& keys) {
+  std::string text;
+  for (const std::string& key : keys) text += (text.empty() ? "" : ", ") + key;
+  return text + (keys.size() > 1 ? " are" : " is");
+}
+
 void auto_left(const Facts& facts, const Config& config, Hits& hits) {
   if (facts.trainer == Trainer::kHf) return;
   bool plain = facts.trainer == Trainer::kPlain;
   std::string condition = plain ? "" : "if your script calls deepspeed.initialize itself: ";
   auto severity = [&](Severity own) { return plain ? own : Severity::kAdvice; };
-  for (const std::string& key : autos_that_fail(config)) {
-    hits.add(config.place(key), condition + key + " is \"auto\", which plain DeepSpeed takes for a text", "",
-             severity(Severity::kWillFail));
-  }
-  for (const std::string& key : autos_that_switch_off(config)) {
-    std::string effect = key.ends_with("enabled") ? "off: the model trains in fp32" : "its default: nothing";
-    hits.add(config.place(key), condition + key + " is \"auto\", which plain DeepSpeed takes for " + effect,
-             "", severity(Severity::kWrongResult));
-  }
+  auto say = [&](const std::vector<std::string>& keys, const std::string& effect, Severity own) {
+    if (keys.empty()) return;
+    hits.add(keys.size() > 1 ? config.path : config.place(keys.front()),
+             condition + listed_keys(keys) + " \"auto\", which plain DeepSpeed takes for " + effect, "",
+             severity(own));
+    condition.clear();  // once for all
+  };
+  std::vector<std::string> off, nothing;
+  for (const std::string& key : autos_that_switch_off(config))
+    (key.ends_with("enabled") ? off : nothing).push_back(key);
+  say(autos_that_fail(config), "a text", Severity::kWillFail);
+  say(off, "off: the model trains in fp32", Severity::kWrongResult);
+  say(nothing, "its default: nothing", Severity::kWrongResult);
 }
 
 // A key of the config and the argument of Hugging Face that must say the same.

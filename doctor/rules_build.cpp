@@ -187,9 +187,21 @@ void compiler(const Facts& facts, Hits& hits) {
                         std::to_string(least));
 }
 
+// Ops of which configuration or machine tell that this job does not load them; without an optimizer block
+// the script chooses.
+bool never_loaded(const Facts& facts, const std::string& op) {
+  const std::string* accelerator = facts.env("DS_ACCELERATOR");
+  if (op == "deepspeed_shm_comm") return facts.machine.cuda_available == true && !accelerator;
+  bool chosen = facts.config && facts.config->readable() && !facts.config->optimizer().empty();
+  if (op == "fused_adam") return chosen && !adam_on_gpu(facts);
+  return op == "cpu_adam" && chosen && !adam_on_cpu(facts);
+}
+
 void stale_lock(const Facts& facts, Hits& hits) {
   for (const JitLock& lock : facts.machine.jit_locks) {
     if (lock.building || lock.age_s < kStale) continue;
+    std::string folder = lock.path.substr(0, lock.path.rfind('/'));
+    if (never_loaded(facts, folder.substr(folder.rfind('/') + 1))) continue;
     hits.add(lock.path,
              "the lock " + lock.path + " is " + number_text(std::floor(lock.age_s / 60)) +
                  " minutes old and nothing builds: "
@@ -307,8 +319,8 @@ const Rules& build_rules() {
        "Install a g++ that fits and set CC and CXX to it.",
        "unsupported GNU version! gcc versions later than …; deepspeedai/DeepSpeed#4889", compiler},
       {"X-11", Area::kMachine, Severity::kWillHang, "lock files of torch's extensions, running compilers",
-       "a lock is older than 10 minutes and nothing builds", "a build was killed and its lock stayed",
-       "Remove the lock.",
+       "a lock is older than 10 minutes, nothing builds, and the job may load the op",
+       "a build was killed and its lock stayed", "Remove the lock.",
        "Using … as PyTorch extensions root... (last line of the log); pytorch/pytorch#189245", stale_lock},
       {"12.9-6", Area::kMachine, Severity::kWillFail,
        "torch that DeepSpeed's ops were built with, installed torch; ops built on each node (--ssh)",

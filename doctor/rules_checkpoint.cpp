@@ -1,4 +1,5 @@
 // A checkpoint beside the job that is to go on from it.
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <set>
@@ -91,6 +92,7 @@ void incomplete(const Facts& facts, Hits& hits) {
   if (!facts.checkpoint) return;
   const Checkpoint& checkpoint = *facts.checkpoint;
   if (!checkpoint.latest) {
+    if (checkpoint.latest_unread) return;
     if (shards_in(checkpoint, "").any())
       hits.add(checkpoint.path,
                "this is the directory of one tag; tools that merge shards want its parent, which has the "
@@ -110,8 +112,32 @@ void incomplete(const Facts& facts, Hits& hits) {
   }
 }
 
+// Folders of this directory that are checkpoints with a latest of their own, as a Trainer makes them:
+// checkpoint-500/latest.  Of several the last one that was made.
+std::string checkpoint_below(const Checkpoint& checkpoint) {
+  static const std::regex numbered("(.*?)(\\d{0,9})/latest");
+  std::pair<int, std::string> last = {-2, ""};
+  for (const Checkpoint::File& file : checkpoint.files) {
+    std::smatch parts;
+    if (!std::regex_match(file.path, parts, numbered)) continue;
+    std::string folder = file.path.substr(0, file.path.rfind('/'));
+    bool shards = std::any_of(checkpoint.files.begin(), checkpoint.files.end(), [&](const auto& one) {
+      return one.path.starts_with(folder + "/") && one.path.ends_with("_states.pt");
+    });
+    int number = parts[2].length() ? std::stoi(parts[2]) : -1;
+    if (shards) last = std::max(last, {number, folder});
+  }
+  return last.second;
+}
+
 void no_latest(const Facts& facts, Hits& hits) {
-  if (!facts.checkpoint || facts.checkpoint->latest || shards_in(*facts.checkpoint, "").any()) return;
+  if (!facts.checkpoint || facts.checkpoint->latest || facts.checkpoint->latest_unread ||
+      shards_in(*facts.checkpoint, "").any())
+    return;
+  std::string below = checkpoint_below(*facts.checkpoint);
+  if (!below.empty())
+    return hits.add(facts.checkpoint->path, "this is the folder above a checkpoint, which is " + below,
+                    "Name that folder, or a listing of it, with --checkpoint.", Severity::kAdvice);
   if (universal(facts) && facts.checkpoint->latest_universal) return;
   bool of_deepspeed = false;
   for (const Checkpoint::File& file : facts.checkpoint->files)

@@ -5,6 +5,7 @@
 
 #include "doctor/env_names.h"
 #include "doctor/nodes.h"
+#include "doctor/resources.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -25,6 +26,8 @@ void no_launcher(const Facts& facts, Hits& hits) {
   for (const char* other : {"OMPI_COMM_WORLD_RANK", "PMI_RANK", "AZUREML_EXPERIMENT_ID", "SM_CURRENT_HOST"}) {
     if (facts.env(other)) return;
   }
+  const std::string& launcher = facts.launch.launcher;
+  if (!launcher.empty() && launcher != "python") return;  // it sets them for its ranks, or the script does
   const char* needed[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"};
   std::string missing, present;
   for (const char* name : needed) {
@@ -35,7 +38,7 @@ void no_launcher(const Facts& facts, Hits& hits) {
   if (of_a_rank && !missing.empty())
     return hits.add(
         missing, "of the variables that a launcher sets, " + missing + " are missing (set: " + present + ")");
-  bool bare = facts.launch.launcher == "python" && !facts.launch.script.empty();
+  bool bare = launcher == "python" && !facts.launch.script.empty();
   bool alone = facts.launch.script_text.find("deepspeed.initialize") != std::string::npos;
   if (bare && alone && facts.trainer != Trainer::kHf && !missing.empty())
     hits.add(facts.launch.script, "the script calls deepspeed.initialize and is started by python alone");
@@ -75,6 +78,9 @@ void devices(const Facts& facts, Hits& hits) {
   constexpr const char* kName = "CUDA_VISIBLE_DEVICES";
   const std::string* list = facts.env(kName);
   if (!list || list->empty()) return;
+  bool ranks_by_launcher = facts.launch.launcher == "deepspeed";
+  auto started = resources_of(facts);
+  if (started && !started->of_variable) return;  // the launcher writes another list
   std::set<std::string> seen;
   for (std::string item : split(*list, ',')) {
     item.erase(std::remove(item.begin(), item.end(), ' '), item.end());
@@ -83,19 +89,43 @@ void devices(const Facts& facts, Hits& hits) {
     else if (!seen.insert(item).second)
       hits.add(kName, std::string(kName) + "=" + *list + " names device " + item + " twice");
   }
-  if (facts.ranks_per_node && static_cast<int>(seen.size()) < *facts.ranks_per_node && hits.all().empty()) {
+  if (ranks_by_launcher || !hits.all().empty()) return;
+  if (facts.ranks_per_node && static_cast<int>(seen.size()) < *facts.ranks_per_node) {
     hits.add(kName, std::string(kName) + "=" + *list + " names " + std::to_string(seen.size()) +
                         " devices for " + std::to_string(*facts.ranks_per_node) + " ranks on a node");
   }
 }
 
+std::string list_of(const std::set<int>& numbers) {
+  std::string text;
+  for (int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
+// The launcher hands its own list to each node: it does no harm where that is the same.
 void devices_ignored(const Facts& facts, Hits& hits) {
-  if (!facts.env("CUDA_VISIBLE_DEVICES") || facts.launch.launcher != "deepspeed") return;
-  for (const char* name : {"include", "exclude", "num_gpus", "num_nodes", "hostfile"}) {
-    if (!facts.launch.options.contains(name)) continue;
-    return hits.add("CUDA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES is set beside --" + std::string(name) +
-                                                ": the launcher ignores it");
+  constexpr const char* kName = "CUDA_VISIBLE_DEVICES";
+  const std::string* list = facts.env(kName);
+  auto started = resources_of(facts);
+  if (!list || list->empty() || !started || started->of_variable || started->hosts.empty()) return;
+  auto wanted = device_numbers(*list);
+  for (const auto& [host, slots] : started->hosts) {
+    if (wanted == slots) return;
   }
+  std::string beside = "the hostfile";
+  for (const char* name : {"include", "exclude", "num_gpus", "num_nodes"}) {
+    if (facts.launch.options.contains(name)) beside = "--" + std::string(name);
+  }
+  const auto& [host, slots] = started->hosts.front();
+  std::string value = shortened(*list);
+  std::string fix = facts.hostfile ? "Name hosts and devices with --include " + host + ":" +
+                                         (wanted ? value : "0,1") + " in the place of the variable."
+                    : wanted ? "Use --include localhost:" + value + " alone, or the variable alone."
+                             : "Use the variable with torchrun, or --include localhost:0,1 alone.";
+  hits.add(kName,
+           std::string(kName) + "=" + value + " is set beside " + beside +
+               ": the launcher ignores it and uses " + shortened(list_of(slots)) + " on " + host,
+           fix, wanted ? std::nullopt : std::optional(Severity::kRisk));
 }
 
 void timeout(const Facts& facts, Hits& hits) {
@@ -121,15 +151,55 @@ bool for_ranks(const std::string& name) {
   return false;
 }
 
-void not_exported(const Facts& facts, Hits& hits) {
-  bool several = facts.nodes.value_or(1) > 1;
-  bool others_export =
-      !facts.launch.options.contains("launcher");  // MPI and Slurm launchers have their own ways
-  if (!several || facts.launch.launcher != "deepspeed" || !others_export) return;
+// Open MPI: -x NAME, -x NAME=value.  MPICH, which hands on everything, has neither -x nor --mca.
+std::optional<std::vector<std::string>> exported_by_mpirun(const Launch& launch) {
+  std::vector<std::string> names;
+  bool open_mpi = false;
+  for (std::size_t i = 0; i + 1 < launch.words.size() && launch.words[i] != launch.script; ++i) {
+    const std::string& word = launch.words[i];
+    open_mpi = open_mpi || word == "-x" || word == "--mca" || word == "-mca";
+    if (word == "-x") names.push_back(launch.words[i + 1].substr(0, launch.words[i + 1].find('=')));
+  }
+  return open_mpi ? std::optional(names) : std::nullopt;
+}
+
+std::optional<std::vector<std::string>> exported_by_srun(const Launch& launch) {
+  auto option = launch.options.find("export");
+  if (option == launch.options.end()) return std::nullopt;
+  std::vector<std::string> names;
+  for (const std::string& item : split(option->second, ',')) {
+    if (item == "ALL") return std::nullopt;
+    names.push_back(item.substr(0, item.find('=')));
+  }
+  return names;
+}
+
+// Of a launcher that hands on only what it is told.
+void left_behind(const Facts& facts, const std::vector<std::string>& exported, const std::string& fix,
+                 Hits& hits) {
   for (const auto& [name, value] : facts.environment) {
-    bool exported = std::find(facts.exported_names.begin(), facts.exported_names.end(), name) !=
-                    facts.exported_names.end();
-    if (for_ranks(name) && !exported)
+    if ((for_ranks(name) || name.starts_with("NCCL_")) && !among(name, exported))
+      hits.add(name, name + " is set here and does not reach the ranks", fix);
+  }
+}
+
+void not_exported(const Facts& facts, Hits& hits) {
+  const Launch& launch = facts.launch;
+  if (launch.launcher == "srun") {
+    if (auto names = exported_by_srun(launch))
+      left_behind(facts, *names, "Leave srun's --export out, or begin its list with ALL.", hits);
+    return;
+  }
+  if (facts.nodes.value_or(1) < 2) return;
+  if (launch.launcher == "mpirun") {
+    if (auto names = exported_by_mpirun(launch))
+      left_behind(facts, *names, "Add -x NAME to mpirun for each.", hits);
+    return;
+  }
+  bool others_export = !launch.options.contains("launcher");  // MPI and Slurm launchers have their own ways
+  if (launch.launcher != "deepspeed" || !others_export) return;
+  for (const auto& [name, value] : facts.environment) {
+    if (for_ranks(name) && !among(name, facts.exported_names))
       hits.add(name, name + " is set here and does not reach the other nodes");
   }
 }
@@ -173,7 +243,7 @@ const Rules& env_rules() {
        "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html", debug_level},
       {"12.3-6", Area::kEnv, Severity::kWillFail,
        "RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT, the launch command",
-       "only some are set, or the script is started by python alone",
+       "only some are set and no launcher is named, or the script is started by python alone",
        "a launcher sets the five; without them DeepSpeed looks for MPI",
        "Start with `deepspeed train.py` or `torchrun --nproc-per-node=N train.py`; do not install mpi4py.",
        "No module named 'mpi4py'; environment variable RANK expected, but not set", no_launcher},
@@ -197,7 +267,8 @@ const Rules& env_rules() {
        "Correct slots, --num_gpus or CUDA_VISIBLE_DEVICES.", "CUDA error: invalid device ordinal",
        no_such_device},
       {"X-44", Area::kEnv, Severity::kWrongResult, "CUDA_VISIBLE_DEVICES, options of the deepspeed launcher",
-       "it is set beside --include, --exclude, --num_gpus, --num_nodes or --hostfile",
+       "it is set beside --include, --exclude, --num_gpus, --num_nodes or --hostfile, and names other "
+       "devices",
        "the launcher writes a list of its own", "Use --include localhost:2,3 alone, or the variable alone.",
        "Detected VISIBLE_DEVICES=… but ignoring it", devices_ignored},
       {"X-46", Area::kEnv, Severity::kRisk, "DEEPSPEED_TIMEOUT",
@@ -206,10 +277,11 @@ const Rules& env_rules() {
        "Give minutes, e.g. DEEPSPEED_TIMEOUT=120.", "deepspeed/constants.py; deepspeedai/DeepSpeed#8253",
        timeout},
       {"D-01", Area::kEnv, Severity::kRisk,
-       "variables for ranks, several nodes, the deepspeed launcher, .deepspeed_env",
+       "variables for ranks, several nodes, the launcher: deepspeed and .deepspeed_env, mpirun -x, srun "
+       "--export",
        "a variable is set here only",
-       "the launcher hands on names that begin with NCCL, PYTHON, MLFLOW, MV2, UCX, and the lines of "
-       ".deepspeed_env",
+       "deepspeed hands on names that begin with NCCL, PYTHON, MLFLOW, MV2, UCX, and the lines of "
+       ".deepspeed_env; Open MPI and srun --export what they are told",
        "Write NAME=value into .deepspeed_env in your home or working directory.",
        "https://www.deepspeed.ai/getting-started/#multi-node-environment-variables", not_exported},
   };

@@ -1,9 +1,11 @@
 // The hostfile, and the nodes that it names.
+#include <algorithm>
 #include <map>
 #include <regex>
 #include <set>
 
 #include "doctor/nodes.h"
+#include "doctor/resources.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -49,6 +51,35 @@ void syntax(const Facts& facts, Hits& hits) {
   if (bad > kMostBad)
     hits.add(facts.hostfile->path, std::to_string(bad - kMostBad) + " more lines are no entries either");
   if (entries == 0) hits.add(facts.hostfile->path, "the hostfile names no host");
+}
+
+// Options of the launcher that stand behind the script go to the script.
+void behind_the_script(const Launch& launch, Hits& hits) {
+  auto script = std::find(launch.words.begin(), launch.words.end(), launch.script);
+  for (; !launch.script.empty() && script != launch.words.end(); ++script) {
+    std::string name = script->substr(0, script->find('='));
+    if (!among(name, {"--num_gpus", "--num_nodes", "--hostfile", "--include", "--exclude"})) continue;
+    bool read = launch.script_text.find(name.substr(2)) != std::string::npos;
+    if (!read)
+      hits.add(launch.script,
+               name + " stands behind " + launch.script + " and goes to it, not to the launcher",
+               "Write the launcher's options before the script.",
+               launch.script_text.empty() ? Severity::kAdvice : Severity::kRisk);
+  }
+}
+
+void selection(const Facts& facts, Hits& hits) {
+  if (facts.launch.launcher != "deepspeed") return;
+  const std::string* named = launch_option(facts.launch, {"hostfile", "H"});
+  auto started = resources_of(facts);
+  if (started && !started->refused.empty())
+    hits.add("launch command", "the launcher refuses the command: " + started->refused);
+  if (named && !facts.hostfile && !facts.told)
+    hits.add(*named,
+             "the launch command names the hostfile " + *named +
+                 ", which does not exist here: the launcher trains on this machine alone",
+             "Correct the path, or leave --hostfile out.", Severity::kRisk);
+  behind_the_script(facts.launch, hits);
 }
 
 void unreachable(const Facts& facts, Hits& hits) {
@@ -143,6 +174,16 @@ const Rules& hostfile_rules() {
        "Hostfile contains a bad entry; "
        "https://www.deepspeed.ai/getting-started/#resource-configuration-multi-node",
        syntax},
+      {"D-03", Area::kHostfile, Severity::kWillFail,
+       "--hostfile, --include, --exclude, --num_nodes, --num_gpus of the deepspeed launcher",
+       "they exclude each other, name a host or slot that is not there, leave none, or stand behind the "
+       "script",
+       "the launcher looks hosts and slots up in the hostfile, or on this machine where there is none",
+       "Name hosts and slots of the hostfile: --include worker-1@worker-2:0,1; or numbers: --num_nodes, "
+       "--num_gpus.",
+       "Cannot specify num_nodes/gpus with include/exclude; Hostname … not found in hostfile; No slot … "
+       "specified on host",
+       selection},
       {"12.9-1", Area::kHostfile, Severity::kWillFail, "ssh to every host, without a password", "it fails",
        "the launcher starts ranks over ssh and cannot answer a question",
        "Give every node your key (ssh-copy-id) and accept its host key once; install pdsh; or use --no_ssh "

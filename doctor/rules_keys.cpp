@@ -93,7 +93,10 @@ void unknown_section_key(const Facts& facts, const Config& config, Hits& hits) {
           "'" + section + "' has no key '" + shortened(name) + "', and DeepSpeed refuses unknown ones there";
       bool old = older(facts.deepspeed, "0.19.0") && near.empty();
       auto severity = old ? std::optional(Severity::kRisk) : std::nullopt;
-      if (!near.empty()) text += "; did you mean '" + near + "'?";
+      if (top_key(name))
+        text += "; it belongs to the top level";
+      else if (!near.empty())
+        text += "; did you mean '" + near + "'?";
       hits.add(config.place(path), text, "", severity);
     }
   });
@@ -148,8 +151,7 @@ void not_json(const Facts& facts, const Config& config, Hits& hits) {
     hits.add(config.path, "the config cannot be read: " + read.error);
   } else if (facts.trainer == Trainer::kHf) {
     hits.add(config.path,
-             "no strict JSON (" + read.not_strict +
-                 "): DeepSpeed would read it, Hugging Face does not: no comments, no comma at the end");
+             "no strict JSON (" + read.not_strict + "): DeepSpeed would read it, Hugging Face does not");
   }
 }
 
@@ -183,8 +185,11 @@ const Rules& key_rules() {
        "the file's syntax, keys written twice, types at the top level",
        "it cannot be read, or strict JSON is needed and it is not, or a value has another type than the key "
        "takes",
-       "a number or truth value in quotes, a value where a block belongs, or a text that is no JSON",
-       "Write JSON numbers and booleans without quotes, blocks in braces, every key once.",
+       "the text is no JSON, or a value is not of its key's type: a number in quotes, no block where one "
+       "belongs",
+       "Write JSON: texts and keys in double quotes, numbers, true and false without, a comma between "
+       "values, no "
+       "comment, blocks in braces, every key once.",
        "HjsonDecodeError; JSONDecodeError; Duplicate keys in DeepSpeed config", wrong_type},
       {"X-26", Area::kConfig, Severity::kWillFail, "blocks of removed features, DeepSpeed 0.19.6 and newer",
        "one is there, even switched off", "the feature was removed, and a leftover block is refused",

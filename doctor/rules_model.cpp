@@ -105,7 +105,7 @@ const Rules& model_rules() {
        "hidden_size is not at the top level", "the Trainer computes the buckets from it",
        "Write numbers for the three keys.",
        "The model's config file has neither `hidden_size` nor `hidden_sizes` entry", hidden_size},
-      {"X-39", Area::kModel, Severity::kWrongResult, "tp_size, autotp_size, number of ranks",
+      {"X-39", Area::kConfig, Severity::kWrongResult, "tp_size, autotp_size, number of ranks",
        "more than the ranks, or no divisor of them", "the group is built from fewer ranks without an error",
        "Start as many ranks as tensor parallelism needs, or a multiple.",
        "https://www.deepspeed.ai/tutorials/automatic-tensor-parallelism/", parallel_size},

@@ -1,4 +1,5 @@
 // Precision, loss scale, clipping, timers, backward.
+#include <cmath>
 #include <regex>
 
 #include "doctor/rule.h"
@@ -7,6 +8,7 @@ namespace dshang::doctor {
 namespace {
 
 constexpr double kScalePower = 16;  // the default of fp16.initial_scale_power
+constexpr double kNoFloat = 1024;   // 2 to that power is no double
 
 bool bf16(const Config& config) { return config.on("bf16.enabled") || config.on("bfloat16.enabled"); }
 
@@ -31,6 +33,14 @@ void scale_power(const Facts&, const Config& config, Hits& hits) {
   if (!config.on("fp16.enabled") || config.number("fp16.loss_scale").value_or(0) != 0) return;
   auto power = config.number("fp16.initial_scale_power");
   if (!power || *power <= kScalePower) return;
+  if (*power >= kNoFloat) {
+    double meant = std::log2(*power);
+    return hits.add(config.place("fp16.initial_scale_power"),
+                    "the loss scale is to start at 2^" + number_text(*power) + ", which fits into no float",
+                    "Give the power, not the scale: " +
+                        number_text(meant == std::floor(meant) ? meant : kScalePower) + ".",
+                    Severity::kWillFail);
+  }
   hits.add(config.place("fp16.initial_scale_power"), "the loss scale starts at 2^" + number_text(*power) +
                                                          ": every halving of it costs a skipped step");
 }

@@ -10,6 +10,7 @@
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
 #include "doctor/output.h"
+#include "doctor/resources.h"
 #include "monitor/cli/commands.h"
 
 namespace dshang::monitor::cli {
@@ -61,12 +62,16 @@ void read_inputs(const Options& options, Facts* facts) {
   if (before == 1 && readable && !std::filesystem::equivalent(words[0], launched, error))
     facts->not_checked.push_back(launched + ", the config of the launch command: " + words[0] +
                                  " was named in its place");
-  auto told = facts->launch.options.find("hostfile");
-  bool of_launch =
-      told != facts->launch.options.end() && std::filesystem::is_regular_file(told->second, error);
+  const std::string* told = doctor::launch_option(facts->launch, {"hostfile", "H"});
+  static const std::string kUsual = "/job/hostfile";  // deepspeed's launcher reads it unasked
+  if (!told && facts->launch.launcher == "deepspeed" && !facts->told) told = &kUsual;
+  bool of_launch = told && std::filesystem::is_regular_file(*told, error);
   if (!options.hostfile.empty()) facts->hostfile = doctor::read_hostfile(options.hostfile);
-  if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(told->second);
+  if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(*told);
   if (!options.checkpoint.empty()) facts->checkpoint = doctor::read_checkpoint(options.checkpoint);
+  if (facts->checkpoint && facts->checkpoint->latest_unread && !facts->checkpoint->latest)
+    facts->not_checked.push_back("the tag that " + options.checkpoint +
+                                 "'s latest holds: add a line latest=TAG");
   if (!options.model.empty()) facts->model = doctor::read_model(options.model);
 }
 
@@ -95,6 +100,17 @@ bool has(const std::vector<Area>& areas, Area wanted) {
   return false;
 }
 
+// What the launch command does not tell, or names and is not there.
+void note_unread(Facts* facts) {
+  const doctor::Launch& launch = facts->launch;
+  std::error_code error;
+  if (launch.words.empty()) return;
+  if (!facts->config && launch.config.empty())
+    facts->not_checked.push_back("the configuration: the launch command names none; give it before --");
+  if (launch.script.ends_with(".py") && !std::filesystem::exists(launch.script, error))
+    facts->not_checked.push_back("the script " + launch.script + ": it does not exist here");
+}
+
 Facts gather(const Options& options, const std::vector<Area>& areas) {
   Facts facts;
   read_told(options, &facts);
@@ -108,6 +124,7 @@ Facts gather(const Options& options, const std::vector<Area>& areas) {
   doctor::measure_places(&facts);
   if (options.validate && has(areas, Area::kConfig)) doctor::ask_deepspeed(&facts);
   if (options.validate && has(areas, Area::kMachine)) doctor::ask_ds_report(&facts);
+  if (has(areas, Area::kConfig)) note_unread(&facts);
   if (options.ssh) doctor::measure_nodes(std::filesystem::current_path().string(), &facts);
   if (facts.hostfile && facts.nodes.value_or(1) > 1 && !options.ssh)
     facts.not_checked.push_back("the nodes of " + facts.hostfile->path + ": --ssh looks at each");

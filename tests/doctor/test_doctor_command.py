@@ -85,6 +85,36 @@ def test_a_broken_config_is_told_with_its_place(config, text, error):
     assert len(found) == 1 and error in found[0]["summary"], found
 
 
+@pytest.mark.parametrize("text, error", [
+    ('{"fp16": {"enabled": True}, "train_batch_size": 8}', "line 1, column 22: True is Python's word; write true"),
+    ('{\n "fp16": {"enabled": False},\n "train_batch_size": 8}\n', "line 2, column 22: False is Python's word; write false"),
+    ('{\n "train_micro_batch_size_per_gpu": 1 "gradient_clipping": 1.0}', "line 2, column 36: a comma is missing after 1"),
+    ('{\n note: he said "hi", {or} not\n "betas": [1, 2\n}', "line 4, column 1: a value is missing before }"),
+    ('{"train_micro_batch_size_per_gpu": one}', "line 1, column 36: a text without quotes"),
+])
+def test_a_word_that_swallows_its_line_is_named(config, text, error):
+    config.write_text(text)
+    found = findings(config, "--facts", "-", text="{}")
+    assert [one["id"] for one in found] == ["X-38"] and f"cannot be read: {error}" in found[0]["summary"], found
+
+
+@pytest.mark.parametrize("text, why", [
+    ('{"train_micro_batch_size_per_gpu": 1 // one\n}', "line 1, column 38: a comment"),
+    ('{"train_micro_batch_size_per_gpu": 1,\n}', "line 1, column 37: a comma before }"),
+    ('{"train_micro_batch_size_per_gpu": 1\n "steps_per_print": 5}', "line 2, column 2: a comma is missing before this"),
+    ("{'train_micro_batch_size_per_gpu': 1}", "line 1, column 2: a text in single quotes"),
+    ("{train_micro_batch_size_per_gpu: 1}", "line 1, column 2: a key without quotes"),
+    ('train_micro_batch_size_per_gpu: 1', "line 1, column 1: braces are missing"),
+    ('{"train_micro_batch_size_per_gpu": 1, "betas": [1, 2,]}', "line 1, column 53: a comma before ]"),
+    ('{"train_micro_batch_size_per_gpu": 1, "steps_per_print": 5}', ""),
+])
+def test_where_hugging_face_stops_is_named(config, text, why):
+    config.write_text(text)
+    said = [one["summary"] for one in findings(config, "--facts", "-", text='{"trainer": "hf"}') if one["id"] == "X-38"]
+    assert said == ([f"no strict JSON ({why}): DeepSpeed would read it, Hugging Face does not"] if why else [])
+    assert "X-38" not in [one["id"] for one in findings(config, "--facts", "-", text="{}")]
+
+
 @pytest.mark.parametrize("text", [
     "train_micro_batch_size_per_gpu: 1\nbf16: {enabled: true}\n",
     "// eight\n{train_micro_batch_size_per_gpu: 1 /* one */\n 'bf16': {enabled: true,},}",
@@ -105,6 +135,60 @@ def test_the_launch_command_tells_ranks_config_and_script(tmp_path):
     (tmp_path / "train.py").write_text("from transformers import Trainer\n")
     launch[5] = "2"
     assert json.loads(doctor("--json", *launch, cwd=tmp_path).stdout)["findings"] == []
+
+
+YAML = "compute_environment: LOCAL_MACHINE\ndeepspeed_config:\n  deepspeed_config_file: ds.json  # ours\n  zero3_init_flag: false\nnum_machines: 1\nnum_processes: 4\n"
+ACCELERATE = ["accelerate", "launch"]
+
+
+@pytest.mark.parametrize("launch, batch", [
+    ([*ACCELERATE, "--num_processes", "4", "--deepspeed_config_file", "ds.json", "train.py"], 4), ([*ACCELERATE, "--config_file", "acc.yaml", "train.py"], 4),
+    ([*ACCELERATE, "--config_file", "acc.yaml", "--num_processes", "3", "train.py"], 3), (["srun", "-N", "2", "--ntasks-per-node", "4", "python", "train.py", "--deepspeed", "ds.json"], 8),
+    (["srun", "-N2", "--label", "-n6", "python", "-u", "train.py", "--deepspeed", "ds.json"], 6),
+    (["srun", "-N", "2", "--ntasks-per-node=1", "torchrun", "--nnodes", "2", "--nproc_per_node", "4", "train.py", "--deepspeed", "ds.json"], 8),
+    (["mpirun", "--allow-run-as-root", "--mca", "btl", "^openib", "-np", "4", "-x", "NCCL_DEBUG", "python", "train.py", "--deepspeed", "ds.json"], 4),
+    (["mpiexec", "-n", "4", "python3", "train.py", "--deepspeed=ds.json"], 4),
+])
+def test_launchers_tell_ranks_and_config(tmp_path, launch, batch):
+    (tmp_path / "acc.yaml").write_text(YAML)
+    for size, ids in ((batch, []), (batch * 2 + 1, ["12.3-1"])):
+        (tmp_path / "ds.json").write_text(json.dumps({"train_batch_size": size}))
+        told = json.loads(doctor("--json", "--only", "config", "--", *launch, cwd=tmp_path, env=MINIMAL).stdout)
+        assert [one["id"] for one in told["findings"]] == ids
+        assert not [one for one in told["not_checked"] if "configuration" in one or "ranks" in one]
+
+
+@pytest.mark.parametrize("option, differs", [
+    ("--per_device_train_batch_size 4", True), ("--per_device_train_batch_size=2", False), ("--learning_rate 1e-3", True), ("--learning_rate 2e-5", False),
+    ("--fp16", True), ("--bf16", False), ("--bf16 False", True), ("--learning_rates 1e-3", False), ("--learning_rate auto", False),
+])
+def test_arguments_of_the_trainer_are_compared(tmp_path, option, differs):
+    (tmp_path / "ds.json").write_text(json.dumps({"train_micro_batch_size_per_gpu": 2, "bf16": {"enabled": True}, "fp16": {"enabled": False},
+                                                  "optimizer": {"type": "AdamW", "params": {"lr": 2e-5}}}))
+    command = ["--json", "--only", "config", "--", "deepspeed", "--num_gpus", "8", "train.py", *option.split(), "--deepspeed", "ds.json"]
+    script = "from transformers import HfArgumentParser, Trainer, TrainingArguments\n"
+    for text, wrong in ((script, differs), (script.replace("HfArgumentParser, ", ""), False)):   # there the script's own parser may do anything
+        (tmp_path / "train.py").write_text(text)
+        found = json.loads(doctor(*command, cwd=tmp_path, env=MINIMAL).stdout)["findings"]
+        assert ("X-04" in [one["id"] for one in found]) == wrong, found
+
+
+@pytest.mark.parametrize("launch, named", [
+    (["srun", "bash", "run.sh"], []), (["bash", "launch.sh"], []), (["deepspeed", "--num_gpus", "2", "nothere.py"], ["the script nothere.py: it does not exist here"]),
+    ([*ACCELERATE, "--config_file", "no.yaml", "train.py"], []), (["deepspeed", "train.py", "--deepspeed"], []),
+])
+def test_a_command_without_a_config_is_named(tmp_path, launch, named):
+    (tmp_path / "train.py").write_text("")
+    notes = json.loads(doctor("--json", "--only", "config", "--", *launch, cwd=tmp_path, env=MINIMAL).stdout)["not_checked"]
+    said = [one for one in notes if one.startswith(("the configuration", "the script"))]
+    assert said == ["the configuration: the launch command names none; give it before --", *named]
+
+
+def test_tensor_parallelism_needs_config_and_ranks_only(config):
+    config.write_text(json.dumps({**CONFIG, "tensor_parallel": {"autotp_size": 3}}))
+    ask = [config, "--only", "config", "--", "torchrun", "--nproc_per_node"]
+    assert "X-39" in [one["id"] for one in json.loads(doctor(*ask[:3], "--json", *ask[3:], "8", "train.py").stdout)["findings"]]
+    assert "X-39" not in [one["id"] for one in json.loads(doctor(*ask[:3], "--json", *ask[3:], "6", "train.py").stdout)["findings"]]
 
 
 @pytest.mark.parametrize("config, ids", [({"train_batch_size": 6}, ["12.3-1"]), ({"train_batch_size": 8}, [])])
@@ -129,6 +213,36 @@ def test_the_number_of_ranks_comes_from_the_hostfile(config, tmp_path):
     assert [one["id"] for one in found] == ["12.3-1"] and "= 8" in found[0]["summary"]
     (tmp_path / "hosts").write_text("a slots=4\n")
     assert findings(config, "--hostfile", tmp_path / "hosts", "--only", "config,hostfile") == []
+
+
+TWO_HOSTS = "worker-1 slots=8\nworker-2 slots=8\n"
+
+
+@pytest.mark.parametrize("hosts, options, variable, ranks", [
+    (TWO_HOSTS, [], None, "16 ranks, 2 nodes"), (TWO_HOSTS, ["--include", "worker-1:0,1"], None, "2 ranks"),
+    (TWO_HOSTS, ["--include=worker-1:0,1@worker-2:3"], None, "3 ranks, 2 nodes"), (TWO_HOSTS, ["--exclude", "worker-2"], None, "8 ranks"),
+    (TWO_HOSTS, ["--exclude", "worker-2:0,1@worker-1:7"], None, "13 ranks, 2 nodes"), (TWO_HOSTS, ["--num_nodes", "3"], None, "16 ranks, 2 nodes"),
+    (TWO_HOSTS, ["--num_nodes", "1", "--num_gpus", "4"], None, "4 ranks"), ("", ["--include", "localhost:0,1,2"], None, "3 ranks"),
+    ("", [], "4,5", "2 ranks"), ("", ["--num_gpus", "4"], "4,5", "4 ranks"), (TWO_HOSTS, ["--include", "worker-3:0"], None, None),
+    ("", ["--include", "localhost"], None, None),
+])
+def test_the_launcher_chooses_hosts_and_slots(config, tmp_path, hosts, options, variable, ranks):
+    if hosts:
+        (tmp_path / "hosts").write_text(hosts)
+        options = ["--hostfile", "hosts", *options]
+    env = dict(MINIMAL, WORLD_SIZE="64", **({"CUDA_VISIBLE_DEVICES": variable} if variable else {}))  # WORLD_SIZE: a leftover
+    told = doctor(config, "--only", "config", "--", "deepspeed", *options, "train.py", cwd=tmp_path, env=env)
+    first = " ".join(told.stdout.split("\n\n")[0].split())
+    assert told.returncode == 0 and (f", {ranks}" if ranks else "json") in first, told.stdout
+    assert ranks is None or ranks.endswith("nodes") == ("nodes" in first)
+    assert ("the number of ranks" in told.stdout) == (ranks is None), told.stdout
+
+
+def test_a_hostfile_that_is_not_there_is_told(tmp_path):
+    launch = ["--only", "hostfile", "--", "deepspeed", "--hostfile", "hosts", "train.py"]
+    assert [(one["id"], one["severity"]) for one in json.loads(doctor("--json", *launch, cwd=tmp_path, env=MINIMAL).stdout)["findings"]] == [("D-03", "warning")]
+    (tmp_path / "hosts").write_text(TWO_HOSTS)
+    assert json.loads(doctor("--json", *launch, cwd=tmp_path, env=MINIMAL).stdout)["findings"] == []
 
 
 @pytest.mark.parametrize("family, address", [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET, "0.0.0.0")])
@@ -355,3 +469,24 @@ def test_it_looks_at_this_machine_within_two_seconds(config):
     assert told.returncode in (0, 1) and json.loads(told.stdout)["schema"] == 1
     # Of the processor: what else runs on the machine is not counted.
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+
+
+def test_keys_that_are_auto_are_listed_once(config):
+    config.write_text(json.dumps({"train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto", "gradient_clipping": "auto", "bf16": {"enabled": "auto"}}))
+    found, = findings(config, "--facts", "-", text='{"trainer": "unknown"}')
+    assert found["summary"] == ("if your script calls deepspeed.initialize itself: train_batch_size, train_micro_batch_size_per_gpu, gradient_clipping are "
+                                '"auto", which plain DeepSpeed takes for a text; bf16.enabled is "auto", which plain DeepSpeed takes for off: the model trains in fp32')
+
+
+def test_one_place_for_both_offloads_is_told_once(config):
+    offload = {"device": "nvme", "nvme_path": "/dev/shm/x"}
+    config.write_text(json.dumps({**CONFIG, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}, "zero_optimization": {
+        "stage": 3, "stage3_gather_16bit_weights_on_model_save": True, "offload_optimizer": offload, "offload_param": {**offload, "max_in_cpu": 1}}}))
+    found, = findings(config, "--only", "config")
+    assert found["id"] == "12.6-5" and found["summary"].count("/dev/shm/x") == 1 and found["where"].count("nvme_path") == 2
+
+
+def test_a_key_of_the_top_level_in_a_section_is_sent_there(config):
+    config.write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": 2, "gradient_clipping": 1.0}}))
+    found = {one["id"]: one["summary"] for one in findings(config, "--facts", "-", text="{}")}
+    assert "it belongs to the top level" in found["X-22"]

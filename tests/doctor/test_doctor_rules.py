@@ -39,6 +39,14 @@ SHARDS = ["latest=step1", "step1/mp_rank_00_model_states.pt", "step1/bf16_zero_p
 TWO_NODES = {"nodes": 2, "command": ["deepspeed", "--hostfile", "hosts", "train.py"]}
 
 
+def launched(*options):
+    return {"command": ["deepspeed", *options, "train.py"], "gpus": 8}
+
+
+def locked(op, age_s=7200, **facts):
+    return {"jit_locks": [{"path": f"/c/py311_cu130/{op}/lock", "age_s": age_s}], **facts}
+
+
 def node(name, slots=None, **facts):
     return {"name": name, "facts": facts, **({"slots": slots} if slots else {})}
 
@@ -143,6 +151,9 @@ CASES = [
      dict(env={"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "29501"})),
     ("12.3-6", dict(facts={"command": ["python", "train.py"], "script_text": "engine = deepspeed.initialize(model)"}),
      dict(facts={"command": ["torchrun", "train.py"], "script_text": "engine = deepspeed.initialize(model)"})),
+    ("12.3-6", dict(env={"RANK": "0", "WORLD_SIZE": "2"}, facts={"command": ["python", "train.py"]}),
+     dict(env={"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "a", "MASTER_PORT": "29500"}, facts={"command": ["torchrun", "--nproc_per_node", "8", "train.py"]})),
+    ("12.3-6", dict(env={"WORLD_SIZE": "2"}, facts={"command": ["bash", "train.sh"]}), dict(env={"WORLD_SIZE": "2"}, facts={"command": ["deepspeed", "--num_gpus", "8", "train.py"]})),
     ("X-15", dict(env={"TORCH_NCCL_TIMEOUT": "1"}), dict(env={"TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "1", "NCCL_IB_TIMEOUT": "20"})),
     ("X-15", dict(env={"NCCL_SOCKET_IFNAMES": "eth0"}), dict(env={"NCCL_ROOT": "/opt/nccl", "NCCL_VERSION": "2.30"})),
     ("X-47", dict(env={"NCCL_BLOCKING_WAIT": "1"}), dict(env={"TORCH_NCCL_BLOCKING_WAIT": "1"})),
@@ -152,10 +163,29 @@ CASES = [
     ("X-33", dict(env={"LOCAL_RANK": "4"}, facts={"gpus": 4}), dict(env={"LOCAL_RANK": "3"}, facts={"gpus": 4})),
     ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts={"command": ["deepspeed", "--num_gpus", "2", "train.py"]}),
      dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts={"command": ["deepspeed", "train.py", "--num_gpus", "2"]})),
+    ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts=launched("--num_gpus", "4")), dict(env={"CUDA_VISIBLE_DEVICES": "3,2,1,0"}, facts=launched("--num_gpus", "4"))),
+    ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts=launched("--include", "localhost:3")),
+     dict(env={"CUDA_VISIBLE_DEVICES": "2,3"}, facts=launched("--include=localhost:2,3"))),
+    ("X-44", dict(env={"CUDA_VISIBLE_DEVICES": "0"}, facts=launched(), hostfile="a slots=4\n"), dict(env={"CUDA_VISIBLE_DEVICES": "0"}, facts=launched())),
+    ("X-19", dict(env={"CUDA_VISIBLE_DEVICES": "0,0"}, facts=launched()), dict(env={"CUDA_VISIBLE_DEVICES": "2,2"}, facts=launched("--num_gpus", "4"))),
+    ("D-03", dict(facts=launched("--include", "c:0"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("--include", "b:0@a"), hostfile="a slots=4\nb slots=4\n")),
+    ("D-03", dict(facts=launched("--exclude", "b:4"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("-e", "b"), hostfile="a slots=4\nb slots=4\n")),
+    ("D-03", dict(facts=launched("--exclude", "a@b"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("--num_nodes", "3"), hostfile="a slots=4\nb slots=4\n")),
+    ("D-03", dict(facts=launched("--include", "a", "--exclude", "b"), hostfile="a slots=4\nb slots=4\n"), dict(facts=launched("--include", "localhost:0,1"))),
+    ("D-03", dict(facts=launched("--include", "localhost:8")), dict(facts={"command": ["torchrun", "--include", "c:0", "train.py"]})),
+    ("D-03", dict(env={"CUDA_VISIBLE_DEVICES": "0"}, facts=launched("--num_nodes", "1")), dict(facts=launched("--num_nodes", "1"))),
+    ("D-03", dict(facts={"command": ["deepspeed", "train.py", "--num_gpus", "2"], "script_text": "import deepspeed"}),
+     dict(facts={"command": ["deepspeed", "train.py", "--num_gpus", "2"], "script_text": "parser.add_argument('--num_gpus')"})),
     ("X-46", dict(env={"DEEPSPEED_TIMEOUT": "1.5"}), dict(env={"DEEPSPEED_TIMEOUT": "30"})),
     ("X-46", dict(env={"DEEPSPEED_TIMEOUT": "3600"}), dict(env={"DEEPSPEED_TIMEOUT": "180"})),
     ("D-01", dict(env={"DEEPSPEED_TIMEOUT": "60"}, facts=TWO_NODES), dict(env={"NCCL_DEBUG": "INFO"}, facts=TWO_NODES)),
     ("D-01", dict(env={"LD_PRELOAD": "x.so"}, facts=TWO_NODES), dict(env={"LD_PRELOAD": "x.so"}, facts={**TWO_NODES, "exported_names": ["LD_PRELOAD"]})),
+    ("D-01", dict(env={"NCCL_IB_HCA": "mlx5"}, facts={"nodes": 2, "command": ["mpirun", "-np", "16", "-x", "LD_PRELOAD=x.so", "python", "train.py"]}),
+     dict(env={"NCCL_IB_HCA": "mlx5"}, facts={"nodes": 2, "command": ["mpirun", "-np", "16", "-x", "NCCL_IB_HCA", "python", "train.py"]})),
+    ("D-01", dict(env={"NCCL_IB_HCA": "mlx5"}, facts={"nodes": 2, "command": ["mpirun", "--mca", "btl", "^openib", "python", "train.py"]}),
+     dict(env={"NCCL_IB_HCA": "mlx5"}, facts={"nodes": 2, "command": ["mpirun", "-np", "16", "python", "train.py"]})),
+    ("D-01", dict(env={"LD_PRELOAD": "x.so"}, facts={"command": ["srun", "--export=HF_HOME,A=1", "python", "train.py"]}),
+     dict(env={"LD_PRELOAD": "x.so"}, facts={"command": ["srun", "--export=ALL,A=1", "python", "train.py"]})),
     ("12.3-3", dict(facts={"busy_ports": {"29500": "process 7 (python)"}}), dict(env={"MASTER_PORT": "29501"}, facts={"busy_ports": {"29500": ""}})),
     ("12.3-3", dict(env={"MASTER_PORT": "295000"}), dict(env={"MASTER_PORT": "29511"})),
     ("12.9-3", dict(env={"NCCL_SOCKET_IFNAME": "eth9"}, facts={"interfaces": ["lo", "eth0"]}),
@@ -178,6 +208,22 @@ CASES = [
     ("X-12", dict(facts={"nvcc": "13.1", "torch_cuda": "13.0"}), dict(facts={"nvcc": "13.0", "torch_cuda": "13.0"})),
     ("X-13", dict(facts={"gxx": "14.2.0", "nvcc": "12.2"}), dict(facts={"gxx": "12.2.0", "nvcc": "12.2"})),
     ("X-11", dict(facts={"jit_locks": [{"path": "/c/lock", "age_s": 7200}]}), dict(facts={"jit_locks": [{"path": "/c/lock", "age_s": 20, "building": True}]})),
+    ("X-11", dict(config=zero(2), facts=locked("fused_adam")), dict(config=offloaded(), facts=locked("fused_adam"))),
+    ("X-11", dict(config=zero(2, None), facts=locked("fused_adam")), dict(config=zero(2, {"type": "Lion", "params": {}}), facts=locked("fused_adam"))),
+    ("X-11", dict(config=offloaded(), facts=locked("cpu_adam")), dict(config=zero(2), facts=locked("cpu_adam"))),
+    ("X-11", dict(facts=locked("deepspeed_shm_comm", cuda_available=False)), dict(facts=locked("deepspeed_shm_comm", cuda_available=True))),
+    ("X-11", dict(config=offloaded(), facts=locked("my_own_op")), dict(config=offloaded(), facts=locked("my_own_op", age_s=30))),
+    *[("D-04", dict(config=plain(optimizer={"type": "AdamW", "params": wrong})), dict(config=plain(optimizer={"type": "AdamW", "params": right}))) for wrong, right in (
+        ({"lr": "1e-4"}, {"lr": 1e-4}), ({"learning_rate": 1e-4}, {"lr": 1e-4, "torch_adam": True, "adam_w_mode": True}), ({"beta1": 0.9}, {"betas": [0.9, 0.95], "amsgrad": False}))],
+    ("D-04", dict(config=plain(optimizer={"type": "AdamW", "lr": 1e-4})), dict(config=plain(optimizer={"type": "AdamW", "legacy_fusion": False, "params": {"lr": 1e-4}}))),
+    ("D-04", dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_steps": 100}})),
+     dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_num_steps": 100, "warmup_type": "linear"}}))),
+    ("D-04", dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "warmup_num_steps": 100})),
+     dict(config=plain(optimizer={"type": "SGD", "params": {"lr": 0.1, "my_own": 1}}, scheduler={"type": "StepLR", "params": {"step_size": 4}}))),
+    ("D-04", dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_max_lr": "1e-4"}})),
+     dict(config=plain(optimizer=ADAM, scheduler={"type": "WarmupLR", "params": {"warmup_max_lr": "auto"}}), facts={"trainer": "hf"})),
+    ("D-05", dict(config=zero(3, zero_hpz_partition_size=3)), dict(config=zero(3, zero_hpz_partition_size=4))),
+    ("D-05", dict(config=zero(3, zero_hpz_partition_size=3)), dict(config=zero(3, zero_hpz_partition_size=8), facts={"world_size": 4})),
     ("12.9-6", dict(facts={"ops_built_with": "2.4"}), dict(facts={"ops_built_with": "0.0"})),
     ("X-32", dict(facts={"gpu": [{"compute_cap": "12.0"}], "torch_archs": ["sm_80", "sm_90"]}),
      dict(facts={"gpu": [{"compute_cap": "12.0"}], "torch_archs": ["sm_80", "compute_90"]})),
@@ -272,3 +318,8 @@ def test_limits_that_differ_are_no_error():
 def test_every_rule_has_a_case():
     rules = {rule["id"] for rule in json.loads(doctor("--rules", "--json").stdout)["rules"]}
     assert rules == {case[0] for case in CASES} | {"X-28", "12.8-3", "12.7-5"}
+
+
+def test_a_loss_scale_that_fits_into_no_float_fails(tmp_path):
+    found = told(tmp_path, config={"train_micro_batch_size_per_gpu": 1, "fp16": {"enabled": True, "initial_scale_power": 65536}, "gradient_clipping": 1.0})
+    assert [(one["id"], one["severity"], one["fix"]) for one in found] == [("12.5-4", "error", ["Give the power, not the scale: 16."])]
