@@ -37,6 +37,10 @@ bool on_one_rank(const Observed& seen) {
   if (seen.out_of_memory.size() != 1) return false;
   const Speaker& who = seen.out_of_memory.begin()->first;
   if (who.rank < 0) return false;
+  // Ended by the launcher, the others may only have been slower, unless they are known to have waited.  In
+  // one of the first steps, which all had done before, the load of one differs.
+  bool slower = seen.others_ended && seen.watchdog.reports().empty();
+  if (slower && (!progress(seen) || progress(seen) >= kManySteps)) return false;
   bool others = std::any_of(seen.speakers.begin(), seen.speakers.end(), [&](const Speaker& one) {
     return one.rank != who.rank && one.local == who.local;
   });
