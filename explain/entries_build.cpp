@@ -115,7 +115,7 @@ const Entries& build_entries() {
        "`CUDA_HOME=/usr/local/cuda-<torch's>`; as a last resort DS_SKIP_CUDA_CHECK=1.",
        "deepspeedai/DeepSpeed#3436, #3706",
        Role::kCause,
-       {"X-13"}},
+       {"X-13", "E-25"}},
       {"X-13",
        Severity::kWillFail,
        "an operator does not compile",
@@ -126,7 +126,22 @@ const Entries& build_entries() {
        "torch 2.x",
        "the compiler is too old for torch (C++17, C++20) or too new for nvcc",
        "Read the first `error:` above; install a fitting g++ and set CC and CXX.",
-       "deepspeedai/DeepSpeed#6892, #6912, #4889"},
+       "deepspeedai/DeepSpeed#6892, #6912, #4889",
+       Role::kCause,
+       {"E-25"}},
+      {"E-25",
+       Severity::kWillFail,
+       "the file of an operator that should have been built is not there",
+       {{R"(/\w+\.so: cannot open shared object file: No such file)", R"(cpp_extension\.py|op_builder)"},
+        {R"(torch_extensions/\S+\.so: cannot open shared object file: No such file)"}},
+       "torch 1.x-2.14",
+       "its build failed, here or on another rank that shares the directory, or was removed while it was "
+       "waited for",
+       "Read the first error of the build further up, on all ranks. Then remove that operator's directory "
+       "and "
+       "start again; on shared homes a TORCH_EXTENSIONS_DIR per node.",
+       "torch, utils/cpp_extension.py",
+       Role::kConsequence},
       {"E-17",
        Severity::kWillFail,
        "ninja is missing: no operator can be built",
@@ -157,6 +172,28 @@ const Entries& build_entries() {
        "A newer torch wheel; build the operator again with the "
        "card's TORCH_CUDA_ARCH_LIST.",
        "torch"},
+      {"E-26",
+       Severity::kWillFail,
+       "the NVIDIA driver is too old for this torch",
+       {{R"(The NVIDIA driver on your system is too old \(found version \d+\))"}},
+       "torch 1.x-2.14",
+       "torch was built for a newer CUDA than the driver supports (11040 is CUDA 11.4)",
+       "Update the driver, or install the torch of an older CUDA (`nvidia-smi` shows the newest that the "
+       "driver "
+       "supports).",
+       "torch.cuda"},
+      {"E-27",
+       Severity::kWillFail,
+       "the process sees no GPU",
+       {{R"(No CUDA GPUs are available)"}},
+       "torch 1.x-2.14",
+       "CUDA_VISIBLE_DEVICES is empty or names GPUs that do not exist, or the container or the actor was "
+       "given "
+       "none",
+       "`nvidia-smi -L` and `echo $CUDA_VISIBLE_DEVICES` where the process runs; `--gpus all`; num_gpus of "
+       "Ray's "
+       "actor; --gres of Slurm.",
+       "torch.cuda"},
       {"X-43",
        Severity::kSlow,
        "the job runs on the CPU",

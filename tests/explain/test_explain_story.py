@@ -254,3 +254,23 @@ def test_a_missing_ninja_is_no_fault_of_the_compiler():
            "RuntimeError: Unable to JIT load the cpu_adam op due to ninja not being installed.\n")
     found = findings("-", text=log)
     assert [one["id"] for one in found] == ["E-17"] and "pip install ninja" in found[0]["fix"][0]
+
+
+@pytest.mark.parametrize("missing", ["rank 3", "ranks 2, 3"])
+def test_the_rank_that_a_monitored_barrier_misses_is_named(missing):
+    """Wherever rank 0 says it: behind many lines, and with the others' complaints before it."""
+    others = trace(1, "RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
+                   "Please check rank 0 logs for faulty rank.")
+    behind = (" Original exception: \n[/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete\n")
+    log = others + behind + "waiting\n" * 300 + trace(0, f"RuntimeError: [Rank 0]: {missing.capitalize()} failed to pass monitoredBarrier in 5000 ms") + behind
+    told = report("-", text=log)
+    assert [one["id"] for one in told["findings"]] == ["E-28"] and told["unknown"] == []
+    assert told["findings"][0]["summary"].startswith(f"{missing} did not come to a barrier: ")
+    assert told["findings"][0]["fix"][0] == f"Look at what {missing} did last."
+    assert ids(others) == ["E-05"]
+
+
+def test_an_operator_s_file_is_missing_because_its_build_failed():
+    missing = "[rank1]: ImportError: /r/torch_extensions/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory\n"
+    assert ids("[rank0]: RuntimeError: Error building extension 'cpu_adam'\n" + missing) == ["X-13"]
+    assert ids(missing) == ["E-25"]
