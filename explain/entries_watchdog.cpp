@@ -32,21 +32,21 @@ std::vector<int> silent(const Observed& seen, const std::vector<int>& waiting) {
   return silent;
 }
 
-void missing_at_barrier(const Entry& entry, const Observed& seen, Hits& hits) {
+// "rank 3", "ranks 2, 3".
+std::string missing_at_barrier(const Sighting& sighting) {
   static const re2::RE2 kMissing(R"((Ranks? [\d, ]*\d) failed to pass monitoredBarrier)");
-  const Sighting* sighting = seen.sighting(entry.id);
-  if (!sighting) return;
   std::string missing;
-  if (!re2::RE2::PartialMatch(sighting->text, kMissing, &missing)) return hits.add(*sighting);
-  missing[0] = 'r';
-  Hits::Hit hit{sighting->first,
-                sighting->speakers,
-                sighting->count,
-                missing + " did not come to a barrier",
-                sighting->text,
-                "Look at what " + missing + " did last.",
-                false};
-  hits.add(hit);
+  if (re2::RE2::PartialMatch(sighting.text, kMissing, &missing)) missing[0] = 'r';
+  return missing;
+}
+
+void barrier(const Entry& entry, const Observed& seen, Hits& hits) {
+  const Sighting* sighting = seen.sighting(entry.id);
+  if (!sighting || !gone_at_barrier(seen).empty()) return;
+  std::string missing = missing_at_barrier(*sighting);
+  if (missing.empty()) return hits.add(*sighting);
+  hits.add({sighting->first, sighting->speakers, sighting->count, missing + " did not come to a barrier",
+            sighting->text, "Look at what " + missing + " did last.", false});
 }
 
 std::string waiting_text(const std::vector<int>& ranks) { return ranks_text(ranks) + " waited"; }
@@ -98,6 +98,15 @@ void different_calls(const Entry&, const Observed& seen, Hits& hits) {
 }
 
 }  // namespace
+
+// Those that it did not miss lose the connection, too, when it gives up: the same rank must have said both.
+std::string gone_at_barrier(const Observed& seen) {
+  const Sighting *missed = seen.sighting("E-28"), *closed = seen.sighting("E-07");
+  if (!missed || !closed || seen.sighting("E-05")) return "";
+  bool same = std::any_of(missed->speakers.begin(), missed->speakers.end(),
+                          [&](const Speaker& who) { return closed->speakers.count(who) > 0; });
+  return same ? missing_at_barrier(*missed) : "";
+}
 
 const Entries& watchdog_entries() {
   static const Entries entries = {
@@ -191,7 +200,7 @@ const Entries& watchdog_entries() {
        "torch.distributed.monitored_barrier",
        Role::kConsequence,
        {"E-05", "E-07"},
-       missing_at_barrier},
+       barrier},
   };
   return entries;
 }

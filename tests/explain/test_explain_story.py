@@ -270,6 +270,15 @@ def test_the_rank_that_a_monitored_barrier_misses_is_named(missing):
     assert ids(others) == ["E-05"]
 
 
+def test_a_rank_that_was_gone_before_a_monitored_barrier_is_named():
+    missed = "[rank0]: RuntimeError: [Rank 0]: Rank 2 failed to pass monitoredBarrier in 5000 ms\n"
+    found = findings("-", text=missed + CLOSED.format(0))
+    assert [one["id"] for one in found] == ["E-07"]
+    assert found[0]["summary"].startswith("rank 2 closed its connection before a barrier") and found[0]["fix"][0] == "Look at what rank 2 did last."
+    # Another rank lost its connection to rank 0, which gave up.
+    assert ids(missed + CLOSED.format(1)) == ["E-28"]
+
+
 def test_an_operator_s_file_is_missing_because_its_build_failed():
     missing = "[rank1]: ImportError: /r/torch_extensions/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory\n"
     assert ids("[rank0]: RuntimeError: Error building extension 'cpu_adam'\n" + missing) == ["X-13"]
