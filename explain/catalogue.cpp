@@ -41,12 +41,28 @@ constexpr struct {
     {"world_size", Sense::kWorldSize},
     {"WORLD_SIZE", Sense::kWorldSize},
     {" (local_rank: ", Sense::kFailedRank},
+    {"] Killing subprocess ", Sense::kOthersEnded},
+    {" closing signal SIG", Sense::kOthersEnded},
+    {"Root Cause (first observed failure)", Sense::kOthersEnded},
+    {"srun: Job step aborted: ", Sense::kOthersEnded},
     {"DeepSpeedEngine configuration:", Sense::kConfig},
     {"OffloadDeviceEnum.nvme", Sense::kConfigNvme},
     {"\"device\": \"nvme\"", Sense::kConfigNvme},
     {"muon", Sense::kMuon},
     {"Muon", Sense::kMuon},
     {"[rank", Sense::kSpeaker},
+};
+
+// How launchers say that a rank failed; those that say most first.
+constexpr Pattern kRankFailed[] = {
+    {R"(exits with return code = -?[1-9])"},
+    {R"(failed \(exitcode: -?[1-9]\d*\) local_rank: \d+)"},
+    {R"(^srun: error: .*\btasks? [\d,\- ]+: [A-Z])"},
+    {R"(^pdsh@\S+: \S+: ssh exited with exit code [1-9])"},
+    {R"((mpirun|mpiexec|prterun) (noticed|detected) that .*process.* exited )"},
+    {R"(exitcode *: -?[1-9]\d* +\(pid: \d+\))"},
+    {R"(CalledProcessError: Command .* (returned non-zero exit status [1-9]|died with ))",
+     R"(accelerate/commands/launch\.py)"},
 };
 
 }  // namespace
@@ -72,6 +88,10 @@ Catalogue::Catalogue() {
       }
     }
   }
+  int place = 0;
+  for (const Pattern& pattern : kRankFailed)
+    use(required_literal(pattern.regex), {Sense::kRankFailed, nullptr, compiled(pattern.regex),
+                                          pattern.frame ? compiled(pattern.frame) : nullptr, place++});
   literals_ = std::make_unique<Literals>(words_);
 }
 

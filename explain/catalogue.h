@@ -29,6 +29,8 @@ enum class Sense {
   kOutOfMemory,
   kWorldSize,
   kFailedRank,
+  kRankFailed,
+  kOthersEnded,
   kConfig,
   kConfigNvme,
   kMuon,

@@ -37,6 +37,10 @@ bool on_one_rank(const Observed& seen) {
   if (seen.out_of_memory.size() != 1) return false;
   const Speaker& who = seen.out_of_memory.begin()->first;
   if (who.rank < 0) return false;
+  // Ended by the launcher, the others may only have been slower, unless they are known to have waited.  In
+  // one of the first steps, which all had done before, the load of one differs.
+  bool slower = seen.others_ended && seen.watchdog.reports().empty();
+  if (slower && (!progress(seen) || progress(seen) >= kManySteps)) return false;
   bool others = std::any_of(seen.speakers.begin(), seen.speakers.end(), [&](const Speaker& one) {
     return one.rank != who.rank && one.local == who.local;
   });
@@ -192,6 +196,52 @@ const Entries& memory_entries() {
        "every rank reads the "
        "whole model. `dmesg | grep -i oom` tells.",
        "deepspeedai/DeepSpeed#4239, #3160; hiyouga/LlamaFactory#4629"},
+      {"E-21",
+       Severity::kWillFail,
+       "host memory is used up",
+       {{R"(DefaultCPUAllocator: can't allocate memory: you tried to allocate \d+ bytes)"}},
+       "torch 1.x-2.14",
+       "a tensor on the CPU (offloaded state, a whole copy of the weights on each rank) does not fit under "
+       "the "
+       "limit of the host, the container or `ulimit -v`; of huge numbers of bytes a wrong size is the cause",
+       "Compare the bytes of the line with `free -g` and the container's limit. Less offload, zero.Init so "
+       "that "
+       "not every rank holds the whole model, fewer loader workers, more memory.",
+       "torch, c10/core/impl/alloc_cpu.cpp"},
+      {"E-22",
+       Severity::kWillFail,
+       "host memory could not be pinned",
+       {{R"(CUDA error: out of memory)", R"(pin_memory)"}},
+       "torch 1.x-2.14; offload pins its buffers by default since DeepSpeed 0.19.5",
+       "pinned pages cannot be swapped: CUDA found not enough of them on the host; the GPU's memory is not "
+       "meant",
+       "`\"pin_memory\": false` in offload_optimizer and offload_param, pin_memory=False of DataLoaders, or "
+       "more "
+       "host memory (a container's limit counts).",
+       "DeepSpeed, runtime/zero/offload_config.py",
+       Role::kCause,
+       {"E-23"}},
+      {"E-23",
+       Severity::kWillFail,
+       "CUDA itself found no memory left on a GPU",
+       {{R"(CUDA error: out of memory)"}},
+       "torch 1.x-2.14",
+       "not torch's allocator but CUDA asked: for its context or a kernel, on a GPU that another process, or "
+       "another rank, has filled",
+       "`nvidia-smi` shows who uses the GPU: end leftover processes; "
+       "`torch.cuda.set_device(int(os.environ[\"LOCAL_RANK\"]))` first. If the line of the program pins host "
+       "memory, that is what is short.",
+       "torch"},
+      {"E-24",
+       Severity::kWillFail,
+       "cuBLAS got no memory for itself",
+       {{R"(CUBLAS_STATUS_ALLOC_FAILED)"}},
+       "torch 1.x-2.14",
+       "its handle and workspace lie outside torch's cache, and the GPU is full; rarely an earlier kernel's "
+       "failure (an index out of range) shows here",
+       "A smaller micro batch, or leave memory free (`torch.cuda.set_per_process_memory_fraction(0.95)`); if "
+       "nvidia-smi shows free memory, CUDA_LAUNCH_BLOCKING=1.",
+       "cuBLAS"},
   };
   return entries;
 }

@@ -26,6 +26,16 @@ void no_infiniband(const Entry&, const Observed& seen, Hits& hits) {
   hits.add(hit);
 }
 
+void closed_connection(const Entry& entry, const Observed& seen, Hits& hits) {
+  const Sighting* sighting = seen.sighting(entry.id);
+  if (!sighting) return;
+  std::string gone = gone_at_barrier(seen);
+  if (gone.empty()) return hits.add(*sighting);
+  hits.add({sighting->first, sighting->speakers, sighting->count,
+            gone + " closed its connection before a barrier: it ended first", sighting->text,
+            "Look at what " + gone + " did last.", false});
+}
+
 // Data between GPUs is lost: all ranks wait in the same first call.
 void peer_to_peer(const Entry& entry, const Observed& seen, Hits& hits) {
   if (const Sighting* sighting = seen.sighting(entry.id)) hits.add(*sighting);
@@ -143,7 +153,9 @@ const Entries& network_entries() {
        "a peer died; this rank only notices it",
        "Look at the rank that failed first, not at this one.",
        "gloo; NCCL",
-       Role::kConsequence},
+       Role::kConsequence,
+       {},
+       closed_connection},
   };
   return entries;
 }

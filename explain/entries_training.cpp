@@ -68,6 +68,37 @@ const Entries& training_entries() {
        "CUDA_LAUNCH_BLOCKING=1 names the call; look for fused kernels that do not fit the versions "
        "installed.",
        "CUDA"},
+      {"E-29",
+       Severity::kWillFail,
+       "a GPU's memory has an error that cannot be corrected",
+       {{R"(uncorrectable ECC error encountered)"}},
+       "CUDA",
+       "the hardware: the program is not to blame",
+       "Take the GPU out of the job; `nvidia-smi -q -d ECC,ROW_REMAPPER` shows its errors. Reset it or "
+       "reboot the "
+       "node; if it comes again, have it replaced.",
+       "CUDA"},
+      {"E-30",
+       Severity::kWillFail,
+       "the driver reports a failure of a GPU's hardware",
+       {{R"(NVRM: Xid \(\S+\): (48|74|79|95|119|120),)"}},
+       "NVIDIA's driver",
+       "the number behind Xid: 48, 95 memory (ECC); 74 NVLink; 79 the GPU has fallen off the bus (power, "
+       "heat, "
+       "the slot); 119, 120 its system processor does not answer",
+       "Take the node out of the job, reboot it, and have the GPU looked at if it comes again.",
+       "NVIDIA, Xid errors"},
+      {"E-31",
+       Severity::kWillFail,
+       "DistributedDataParallel: parameters got no gradient in the step before",
+       {{R"(Expected to have finished reduction in the prior iteration before starting a new one)"}},
+       "torch 1.x-2.14",
+       "some parameters did not take part in the loss (a branch that is not always run, an output that is "
+       "not "
+       "used)",
+       "Use all outputs in the loss, freeze what is not trained, or find_unused_parameters=True; "
+       "TORCH_DISTRIBUTED_DEBUG=DETAIL names the parameters.",
+       "torch, nn/parallel/distributed.py"},
       {"E-14",
        Severity::kWillFail,
        "a process crashed in native code",

@@ -1,4 +1,6 @@
 // Time-outs of collectives: whoever prints them is mostly not to blame.
+#include <re2/re2.h>
+
 #include <algorithm>
 
 #include "explain/hits.h"
@@ -28,6 +30,23 @@ std::vector<int> silent(const Observed& seen, const std::vector<int>& waiting) {
     if (!std::binary_search(waiting.begin(), waiting.end(), rank)) silent.push_back(rank);
   }
   return silent;
+}
+
+// "rank 3", "ranks 2, 3".
+std::string missing_at_barrier(const Sighting& sighting) {
+  static const re2::RE2 kMissing(R"((Ranks? [\d, ]*\d) failed to pass monitoredBarrier)");
+  std::string missing;
+  if (re2::RE2::PartialMatch(sighting.text, kMissing, &missing)) missing[0] = 'r';
+  return missing;
+}
+
+void barrier(const Entry& entry, const Observed& seen, Hits& hits) {
+  const Sighting* sighting = seen.sighting(entry.id);
+  if (!sighting || !gone_at_barrier(seen).empty()) return;
+  std::string missing = missing_at_barrier(*sighting);
+  if (missing.empty()) return hits.add(*sighting);
+  hits.add({sighting->first, sighting->speakers, sighting->count, missing + " did not come to a barrier",
+            sighting->text, "Look at what " + missing + " did last.", false});
 }
 
 std::string waiting_text(const std::vector<int>& ranks) { return ranks_text(ranks) + " waited"; }
@@ -79,6 +98,15 @@ void different_calls(const Entry&, const Observed& seen, Hits& hits) {
 }
 
 }  // namespace
+
+// Those that it did not miss lose the connection, too, when it gives up: the same rank must have said both.
+std::string gone_at_barrier(const Observed& seen) {
+  const Sighting *missed = seen.sighting("E-28"), *closed = seen.sighting("E-07");
+  if (!missed || !closed || seen.sighting("E-05")) return "";
+  bool same = std::any_of(missed->speakers.begin(), missed->speakers.end(),
+                          [&](const Speaker& who) { return closed->speakers.count(who) > 0; });
+  return same ? missing_at_barrier(*missed) : "";
+}
 
 const Entries& watchdog_entries() {
   static const Entries entries = {
@@ -153,12 +181,26 @@ const Entries& watchdog_entries() {
        {{R"(wait timeout after \d+ms, keys: )"},
         {R"(Monitored Barrier.*failed due to timeout)"},
         {R"(monitoredBarrier timeout)"},
+        {R"(Rank \d+ successfully reached monitoredBarrier, but received errors)"},
         {R"(Timed out waiting \d+ms for recv operation to complete)"}},
        "torch 2.x (gloo, TCPStore)",
        "another rank is busy, has failed, or runs other code",
        "Look at the rank that is missing first.",
        "torch.distributed",
        Role::kConsequence},
+      {"E-28",
+       Severity::kWillHang,
+       "a rank did not come to a barrier",
+       {{R"(Ranks? [\d, ]*\d failed to pass monitoredBarrier in \d+ ms)"}},
+       "torch 1.x-2.14 (gloo)",
+       "that rank is busy, has failed, or runs other code; rank 0 names it, the others only notice that rank "
+       "0 "
+       "gave up",
+       "The line of rank 0 names the missing rank: `wait_all_ranks=True` makes it name all of them.",
+       "torch.distributed.monitored_barrier",
+       Role::kConsequence,
+       {"E-05", "E-07"},
+       barrier},
   };
   return entries;
 }

@@ -24,14 +24,11 @@ std::string quoted(const std::string& line) {
 }
 
 Finding finding_of(const Entry& entry, const Hits::Hit& hit, const Observed& observed) {
-  Finding finding{&entry,      hit.place, place_text(observed, hit.place),
+  Finding finding{&entry,      hit.place, where_text(observed, hit.place, hit.speakers, hit.count),
                   hit.summary, {},        entry.role == Role::kConsequence && !hit.cause};
   if (finding.summary.empty()) finding.summary = entry.summary;
   std::string quote = quoted(hit.text);
   if (!quote.empty()) finding.summary += ": " + quote;
-  std::string speakers = speakers_text(observed, hit.speakers);
-  if (!speakers.empty()) finding.where += ", " + speakers;
-  if (hit.count > 1) finding.where += ", " + counted(hit.count, "line");
   if (!hit.fix.empty()) finding.fix.push_back(hit.fix);
   finding.fix.push_back(entry.fix);
   return finding;
@@ -85,6 +82,14 @@ std::string speakers_text(const Observed& observed, const std::set<Speaker>& spe
   return text;
 }
 
+std::string where_text(const Observed& observed, const Place& place, const std::set<Speaker>& speakers,
+                       std::uint64_t lines) {
+  std::string text = place_text(observed, place), who = speakers_text(observed, speakers);
+  if (!who.empty()) text += ", " + who;
+  if (lines > 1) text += ", " + counted(lines, "line");
+  return text;
+}
+
 std::vector<Finding> explain(const Observed& observed) {
   std::vector<Finding> all, told;
   for (const Entry* entry : Catalogue::shared().entries()) {
@@ -103,6 +108,13 @@ std::vector<Finding> explain(const Observed& observed) {
     return tier(a) != tier(b) ? tier(a) < tier(b) : a.place < b.place;
   });
   return told;
+}
+
+const Sighting* unexplained_failure(const std::vector<Finding>& findings, const Observed& observed) {
+  bool told = std::any_of(findings.begin(), findings.end(),
+                          [](const Finding& finding) { return finding.entry->severity < Severity::kSlow; });
+  if (told || !observed.rank_failed.count || observed.traces.first_unknown()) return nullptr;
+  return &observed.rank_failed;
 }
 
 std::vector<Finding> explain_text(std::string_view text) {

@@ -30,4 +30,7 @@ class Hits {
   std::vector<Hit> hits_;
 };
 
+// "rank 3": whom torch's monitored barrier missed because its connection was closed; "" nobody.
+std::string gone_at_barrier(const Observed& seen);
+
 }  // namespace dshang::explain

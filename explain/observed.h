@@ -39,6 +39,7 @@ struct Observed {
   std::map<std::string, Sighting> seen;       // by the entry's id
   std::map<Speaker, Sighting> out_of_memory;  // each rank's first
   std::map<Speaker, Sighting> out_of_memory_in_save;
+  Sighting rank_failed;  // a launcher says so
   Traces traces;
   Numbers numbers;
   NcclLines nccl;
@@ -47,6 +48,7 @@ struct Observed {
   std::map<int, std::string> node_of;  // by global rank
   int world_size = 0;                  // 0 unknown
   int least_ranks = 0;                 // that there must be, by what torchrun tells of those that failed
+  bool others_ended = false;           // by a launcher, because one rank failed
   bool config_printed = false, config_has_nvme = false, muon = false;  // muon: the optimizer's name was seen
 
   const Sighting* sighting(const std::string& id) const {

@@ -105,9 +105,18 @@ std::vector<std::string> not_checked(const Observed& observed) {
   return notes;
 }
 
-std::string where_of(const Trace& trace, const Observed& observed) {
-  std::string speaker = speakers_text(observed, {trace.who});
-  return place_text(observed, trace.last) + (speaker.empty() ? "" : ", " + speaker);
+std::string where_of(const Traces::Unknown& unknown, const Observed& observed) {
+  return where_text(observed, unknown.first->last, unknown.speakers, unknown.count);
+}
+
+std::string where_of(const Sighting& sighting, const Observed& observed) {
+  return where_text(observed, sighting.first, sighting.speakers, sighting.count);
+}
+
+std::string summary_of(const Sighting& failure) {
+  std::size_t begin = failure.text.find_first_not_of(" \t");
+  return "a launcher says that a rank failed, and nothing in the log says why: " +
+         (begin == std::string::npos ? "" : failure.text.substr(begin));
 }
 
 void put_finding(const Finding& finding, bool causes, Lines* out) {
@@ -119,11 +128,20 @@ void put_finding(const Finding& finding, bool causes, Lines* out) {
   for (const std::string& fix : finding.fix) put("  fix:   ", shortened(fix, kLongestPart), out);
 }
 
-void put_unknown(const Trace& trace, const Observed& observed, Lines* out) {
+void put_failure(const Sighting& failure, const Observed& observed, Lines* out) {
+  out->push_back("");
+  put("UNKNOWN ERROR ", shortened(summary_of(failure), kLongestPart), out);
+  put("  where: ", where_of(failure, observed), out);
+  put("  fix:   ",
+      "Read what the rank itself printed, above this line or in its own log or that of its node.", out);
+}
+
+void put_unknown(const Traces::Unknown& unknown, const Observed& observed, Lines* out) {
+  const Trace& trace = *unknown.first;
   out->push_back("");
   put("UNKNOWN ERROR ",
       trace.error.empty() ? "a traceback without its end" : shortened(trace.error, kLongestPart), out);
-  put("  where: ", where_of(trace, observed), out);
+  put("  where: ", where_of(unknown, observed), out);
   std::size_t first = trace.frames.size() > kFrames ? trace.frames.size() - kFrames : 0;
   for (std::size_t i = first; i < trace.frames.size(); ++i) put("         ", trace.frames[i], out);
 }
@@ -134,7 +152,10 @@ std::string one_line(const Finding& finding) {
   return shortened(text, kWidth + 20);
 }
 
-std::string closing(const std::vector<Finding>& findings, const Trace* unknown) {
+std::string closing(const std::vector<Finding>& findings, bool unknown, bool failed) {
+  std::string rank = ", and a rank that failed for an unknown reason";
+  if (failed)
+    return findings.empty() ? "no known error" + rank : counted(findings.size(), "known error") + rank;
   if (findings.empty() && !unknown) return "nothing that is known to be wrong";
   if (findings.empty()) return "no known error; the first traceback is shown above";
   return counted(findings.size(), "known error") + (unknown ? ", and a traceback that is not known" : "");
@@ -145,14 +166,16 @@ std::string closing(const std::vector<Finding>& findings, const Trace* unknown) 
 std::string text_of(const std::vector<Finding>& findings, const Observed& observed) {
   Lines head, tail;
   put("dshang explain: ", looked_at(observed), &head);
-  const Trace* unknown = observed.traces.first_unknown();
+  std::vector<Traces::Unknown> all = observed.traces.unknown(1);
+  const Traces::Unknown* unknown = all.empty() ? nullptr : &all.front();
+  const Sighting* failure = unexplained_failure(findings, observed);
   std::vector<std::string> facts = facts_of(observed);
   for (std::size_t i = 0; i < facts.size() && i < kMostFacts; ++i)
     put("seen: ", shortened(facts[i], 2 * kWidth), &tail);
   for (const std::string& note : not_checked(observed)) {
     if (tail.size() < 2 * kMostFacts) put("not checked: ", shortened(note, 2 * kWidth), &tail);
   }
-  tail.push_back(closing(findings, unknown));
+  tail.push_back(closing(findings, unknown != nullptr, failure != nullptr));
 
   bool causes = unknown || (!findings.empty() && !findings.front().consequence);
   std::vector<Lines> parts;
@@ -160,12 +183,17 @@ std::string text_of(const std::vector<Finding>& findings, const Observed& observ
   auto tell_unknown = [&] {
     parts.emplace_back();
     put_unknown(*unknown, observed, &parts.back());
-    shorter.push_back("also an unknown error: " + shortened(unknown->error, kWidth));
+    shorter.push_back("also an unknown error: " + shortened(unknown->first->error, kWidth));
     unknown = nullptr;
   };
+  if (failure) {
+    parts.emplace_back();
+    put_failure(*failure, observed, &parts.back());
+    shorter.push_back("also " + shortened(summary_of(*failure), kWidth));
+  }
   for (const Finding& finding : findings) {
     bool behind = finding.consequence || finding.entry->severity >= Severity::kSlow;
-    if (unknown && (behind || unknown->last < finding.place)) tell_unknown();
+    if (unknown && (behind || unknown->first->last < finding.place)) tell_unknown();
     parts.emplace_back();
     put_finding(finding, causes, &parts.back());
     shorter.push_back(one_line(finding));
@@ -208,14 +236,14 @@ std::string json_of(const std::vector<Finding>& findings, const Observed& observ
                                {"summary", finding.summary},
                                {"fix", finding.fix}});
   }
-  if (const Trace* first = observed.traces.first_unknown()) {
-    for (const Trace& trace : observed.traces.all()) {
-      if (trace.known || trace.ignored || trace.last < first->last || out["unknown"].size() >= kMostUnknown)
-        continue;
-      out["unknown"].push_back(
-          {{"where", where_of(trace, observed)}, {"summary", trace.error}, {"traceback", trace.frames}});
-    }
-  }
+  for (const Traces::Unknown& one : observed.traces.unknown(kMostUnknown))
+    out["unknown"].push_back({{"where", where_of(one, observed)},
+                              {"summary", one.first->error},
+                              {"traceback", one.first->frames}});
+  if (const Sighting* failure = unexplained_failure(findings, observed))
+    out["unknown"].push_back({{"where", where_of(*failure, observed)},
+                              {"summary", summary_of(*failure)},
+                              {"traceback", Json::array()}});
   out["facts"] = facts_of(observed);
   out["not_checked"] = not_checked(observed);
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -190,6 +190,13 @@ void Scan::use(const Catalogue::Use& use, const Line& line, std::size_t at) {
       return take_world_size(line, at);
     case Sense::kFailedRank:
       return take_failed_rank(line, at);
+    case Sense::kRankFailed:
+      if (!matches(*use.regex, line.text)) return;
+      if (use.frame && !matches(*use.frame, seen.traces.frames_above(line))) return;
+      return sight(seen.rank_failed, line, use, at);
+    case Sense::kOthersEnded:
+      seen.others_ended = true;
+      return;
     case Sense::kConfig:
       seen.config_printed = true;
       return;
@@ -227,7 +234,7 @@ void Scan::sight(Sighting& sighting, const Line& line, const Catalogue::Use& use
 // The line's beginning, or what was found where that stands far behind.
 std::string Scan::quote(const Catalogue::Use& use, const Line& line, std::size_t at) const {
   constexpr std::size_t kFar = 200;
-  bool found = use.entry || use.sense == Sense::kOutOfMemory;
+  bool found = use.entry || use.sense == Sense::kOutOfMemory || use.sense == Sense::kRankFailed;
   if (found && at > kFar) return "… " + job::printable(line.text.substr(at, kLongestText));
   std::string text = job::printable(line.text.substr(0, kLongestText));
   std::string above = use.entry && use.entry->needs_line_above ? line_above(line) : "";

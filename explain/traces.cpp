@@ -111,4 +111,24 @@ const Trace* Traces::first_unknown() const {
   return first;
 }
 
+std::vector<Traces::Unknown> Traces::unknown(std::size_t most) const {
+  std::vector<Unknown> all;
+  const Trace* first = first_unknown();
+  if (!first) return all;
+  auto put = [&](const Trace& trace) {
+    for (Unknown& one : all) {
+      if (!one.first->same(trace)) continue;
+      one.speakers.insert(trace.who);
+      ++one.count;
+      return;
+    }
+    if (all.size() < most) all.push_back({&trace, {trace.who}, 1});
+  };
+  put(*first);
+  for (const Trace& trace : all_) {
+    if (!trace.known && !trace.ignored && &trace != first && !(trace.last < first->last)) put(trace);
+  }
+  return all;
+}
+
 }  // namespace dshang::explain

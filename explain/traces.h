@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,13 @@ struct Trace {
   std::string error;                // "ValueError: text"
   bool known = false;               // an entry of the catalogue stands in it or right behind it
   bool ignored = false;             // "Exception ignored in": the program went on
+
+  // The error and the frame that raised it.
+  bool same(const Trace& other) const {
+    bool frame = frames.empty() || other.frames.empty() ? frames.empty() == other.frames.empty()
+                                                        : frames.back() == other.frames.back();
+    return frame && error == other.error;
+  }
 };
 
 class Traces {
@@ -35,6 +43,14 @@ class Traces {
   const std::vector<Trace>& all() const { return all_; }
   // The first that says something that nothing else explains, nullptr = none.
   const Trace* first_unknown() const;
+  // The same error at the same place, from whichever ranks printed it.
+  struct Unknown {
+    const Trace* first;
+    std::set<Speaker> speakers;
+    std::uint64_t count;
+  };
+  // From first_unknown() on; at most `most`.
+  std::vector<Unknown> unknown(std::size_t most) const;
 
  private:
   void close(Trace trace, const Line& line);

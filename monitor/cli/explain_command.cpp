@@ -71,7 +71,7 @@ int run(const Options& options) {
   }
   std::vector<explain::Finding> findings = explain::explain(observed);
   return print(options.json ? explain::json_of(findings, observed) : explain::text_of(findings, observed),
-               findings.empty() ? 0 : 1);
+               findings.empty() && !explain::unexplained_failure(findings, observed) ? 0 : 1);
 }
 
 }  // namespace

@@ -162,3 +162,124 @@ def test_a_healthy_log_with_everything_in_it_is_silent():
            + "[INFO] [launch.py:285:main] Process 4101 exits successfully.\n")
     told = report("-", text=log)
     assert told["findings"] == [] and told["unknown"] == [] and "training reached 200 reports" in told["facts"][0]
+
+
+TORCHRUN_END = ("E1102 10:00:05.4 8898 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: {0} (pid: 11) of binary: /x/python\n"
+                "W1102 10:00:05.3 8898 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 12 closing signal SIGTERM\n"
+                "Root Cause (first observed failure):\n[0]:\n  rank      : {0} (local_rank: {0})\n  exitcode  : 1 (pid: 11)\n")
+DEEPSPEED_END = ("[INFO] [launch.py:253:sigkill_handler] Killing subprocess 4101\n"
+                 "[ERROR] [launch.py:259:sigkill_handler] ['python', '-u', 'train.py'] exits with return code = 1\n")
+
+
+@pytest.mark.parametrize("end", [TORCHRUN_END.format(2), DEEPSPEED_END], ids=["torchrun", "deepspeed"])
+def test_the_first_rank_out_of_memory_is_not_the_only_one_where_a_launcher_ended_the_others(end):
+    job = "world_size 4\nworld size: 4\n[rank0]: loading\n"
+    log = job + "  0%|          | 0/500 [00:00<?, ?it/s]\n[rank2]: " + OOM + "\n" + end
+    assert ids(log) == ["12.6-1"] and "before the first step" in summary(log, "12.6-1")
+    late = job + " 80%|####      | 400/500 [06:00<01:30,  1.1it/s]\n[rank2]: " + OOM + "\n" + end
+    assert ids(late) == ["12.6-2"] and "after 400 steps" in summary(late, "12.6-2")
+    # Near misses: the others ran on, waited until their time-out, or had done the same steps.
+    assert ids(log.replace(end, "")) == ["12.6-4"]
+    assert "12.6-4" in ids(timeout(0) + timeout(1) + log)
+    assert ids("step 4 loss: 2.5\n" + log) == ["12.6-4"]
+
+
+@pytest.mark.parametrize("line", [
+    "[2026-11-02 10:00:01,100] [ERROR] [launch.py:325:sigkill_handler] ['python', '-u', 'train.py'] exits with return code = 2",
+    "E1102 10:00:00.1 8 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: 1) local_rank: 1 (pid: 9) of binary: /x/python",
+    "  exitcode  : -6 (pid: 8910)",
+    "srun: error: node-2: task 3: Exited with exit code 1",
+    "srun: error: node-2: tasks 0-2,5: Terminated",
+    "pdsh@login: worker-2: ssh exited with exit code 127",
+    "mpirun detected that one or more processes exited with non-zero status, thus causing",
+    "mpirun noticed that process rank 1 with PID 7 on node n1 exited on signal 6 (Aborted).",
+    '  File "/x/accelerate/commands/launch.py", line 3, in deepspeed_launcher\nsubprocess.CalledProcessError: Command \'[x]\' returned non-zero exit status 1.',
+])
+def test_a_rank_that_a_launcher_says_has_failed_is_an_unknown_error_where_nothing_says_why(line):
+    told = explain(text="step 1 loss: 2\n" + line + "\n")
+    assert told.returncode == 1 and "UNKNOWN ERROR a launcher says that a rank failed" in told.stdout
+    assert "nothing that is known to be wrong" not in told.stdout
+    shown = line.splitlines()[-1].strip()
+    unknown = report("-", text=line + "\n")["unknown"]
+    assert [one["traceback"] for one in unknown] == [[]]
+    assert unknown[0]["summary"].endswith(shown), unknown
+    # What is known, or a traceback, says more; what only slows a job does not.
+    assert report("-", text=OOM + "\n" + line + "\n")["unknown"] == []
+    traced = report("-", text=trace(2, "ValueError: odd") + line + "\n")["unknown"]
+    assert traced[0]["summary"] == "ValueError: odd" and all(one["traceback"] for one in traced)
+    slow = report("-", text="Setting accelerator to CPU. If you have GPU or other accelerator, we were unable to detect it\n" + line + "\n")
+    assert [one["id"] for one in slow["findings"]] == ["X-43"] and len(slow["unknown"]) == 1
+
+
+@pytest.mark.parametrize("line", [
+    "[INFO] [launch.py:285:main] Process 4101 exits successfully.",
+    "['python', 'evaluate.py'] exits with return code = 0",
+    "  exitcode  : 0 (pid: 8910)",
+    "srun: error: Unable to allocate resources",
+    "srun: job 17 queued and waiting for resources",
+    '  File "probe.py", line 3, in probe\nsubprocess.CalledProcessError: Command \'[x]\' returned non-zero exit status 1.',
+])
+def test_a_launcher_that_says_of_no_rank_that_it_failed_is_silent(line):
+    told = report("-", text=line + "\n")
+    assert told["findings"] == [] and told["unknown"] == []
+
+
+def test_a_node_without_the_program_that_the_launcher_starts():
+    log = "worker-2: bash: line 1: /opt/conda/bin/python: No such file or directory\npdsh@login: worker-2: ssh exited with exit code 127\n"
+    told = report("-", text=log)
+    assert [(one["id"], one["where"]) for one in told["findings"]] == [("E-20", "standard input:1, (worker-2)")]
+    assert told["unknown"] == []
+
+
+@pytest.mark.parametrize("prefix, ranks", [("[rank{}]: ", "ranks 0-3"), ("[default{}]:", "local ranks 0-3")])
+def test_an_unknown_error_of_several_ranks_is_one_with_its_ranks(prefix, ranks):
+    log = "".join(trace(rank, "ValueError: odd").replace(f"[rank{rank}]: ", prefix.format(rank)) for rank in range(4))
+    other = trace(5, "ValueError: odd", frame="other.py")  # the same text from elsewhere is another error
+    told = report("-", text=log + other)
+    assert [one["where"] for one in told["unknown"]] == [f"standard input:4, {ranks}, 4 lines", "standard input:20, rank 5"]
+    assert f"where: standard input:4, {ranks}, 4 lines" in explain(text=log).stdout
+
+
+def test_values_that_disagree_are_quoted():
+    log = ("ValueError: Please correct the following DeepSpeed config values that mismatch TrainingArguments values:\n"
+           "- ds train_micro_batch_size_per_gpu=2 vs hf per_device_train_batch_size=4\n")
+    found = findings("-", text=log)
+    assert [one["id"] for one in found] == ["X-04"]
+    assert found[0]["summary"].endswith(": - ds train_micro_batch_size_per_gpu=2 vs hf per_device_train_batch_size=4")
+
+
+def test_a_missing_ninja_is_no_fault_of_the_compiler():
+    log = ("RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get it)\n\n"
+           "The above exception was the direct cause of the following exception:\n\n"
+           "RuntimeError: Unable to JIT load the cpu_adam op due to ninja not being installed.\n")
+    found = findings("-", text=log)
+    assert [one["id"] for one in found] == ["E-17"] and "pip install ninja" in found[0]["fix"][0]
+
+
+@pytest.mark.parametrize("missing", ["rank 3", "ranks 2, 3"])
+def test_the_rank_that_a_monitored_barrier_misses_is_named(missing):
+    """Wherever rank 0 says it: behind many lines, and with the others' complaints before it."""
+    others = trace(1, "RuntimeError: Rank 1 successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
+                   "Please check rank 0 logs for faulty rank.")
+    behind = (" Original exception: \n[/x/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 5000ms for recv operation to complete\n")
+    log = others + behind + "waiting\n" * 300 + trace(0, f"RuntimeError: [Rank 0]: {missing.capitalize()} failed to pass monitoredBarrier in 5000 ms") + behind
+    told = report("-", text=log)
+    assert [one["id"] for one in told["findings"]] == ["E-28"] and told["unknown"] == []
+    assert told["findings"][0]["summary"].startswith(f"{missing} did not come to a barrier: ")
+    assert told["findings"][0]["fix"][0] == f"Look at what {missing} did last."
+    assert ids(others) == ["E-05"]
+
+
+def test_a_rank_that_was_gone_before_a_monitored_barrier_is_named():
+    missed = "[rank0]: RuntimeError: [Rank 0]: Rank 2 failed to pass monitoredBarrier in 5000 ms\n"
+    found = findings("-", text=missed + CLOSED.format(0))
+    assert [one["id"] for one in found] == ["E-07"]
+    assert found[0]["summary"].startswith("rank 2 closed its connection before a barrier") and found[0]["fix"][0] == "Look at what rank 2 did last."
+    # Another rank lost its connection to rank 0, which gave up.
+    assert ids(missed + CLOSED.format(1)) == ["E-28"]
+
+
+def test_an_operator_s_file_is_missing_because_its_build_failed():
+    missing = "[rank1]: ImportError: /r/torch_extensions/cpu_adam/cpu_adam.so: cannot open shared object file: No such file or directory\n"
+    assert ids("[rank0]: RuntimeError: Error building extension 'cpu_adam'\n" + missing) == ["X-13"]
+    assert ids(missing) == ["E-25"]
