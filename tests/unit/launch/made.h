@@ -33,7 +33,7 @@ inline Place place_in(const Folder& folder, Variables environment = {}) {
           kLibrary,
           (folder.path / "home").string(),
           folder.path.string(),
-          "/work/dshang-new",
+          "/jobs/dshang-new",
           [](const std::string&) { return std::string("mpirun (Open MPI) 4.1.4"); }};
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("the user's own --launcher_args stay, and the program's words are left
 TEST_CASE("slurm hands the environment on, and several nodes agree on one folder") {
   Job job;
   Plan plan = job.plan("slurm");
-  CHECK(plan.environment == Variables{{"LD_PRELOAD", kLibrary}, {"DSHANG_DIR", "/work/dshang-new"}});
+  CHECK(plan.environment == Variables{{"LD_PRELOAD", kLibrary}, {"DSHANG_DIR", "/jobs/dshang-new"}});
   CHECK_FALSE(plan.env_file);
 }
 

@@ -28,7 +28,7 @@ TEST_CASE("srun: SLURM_EXPORT_ENV counts where the command line says nothing") {
   set["SLURM_EXPORT_ENV"] = "NONE";
   CHECK(planned(place_in(folder, set), {"srun", "x"}).environment["SLURM_EXPORT_ENV"] == "LD_PRELOAD,DSHANG_DIR");
   CHECK(planned(place_in(folder, set), {"srun", "--export=ALL", "x"}).environment.count("SLURM_EXPORT_ENV") == 0);
-  CHECK(planned(place_in(folder), {"srun", "x"}).environment["DSHANG_DIR"] == "/work/dshang-new");
+  CHECK(planned(place_in(folder), {"srun", "x"}).environment["DSHANG_DIR"] == "/jobs/dshang-new");
 }
 
 TEST_CASE("srun with a container of Pyxis: the library is mounted, beside the user's mounts") {
