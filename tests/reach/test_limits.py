@@ -130,14 +130,14 @@ LIMITED = """
 """
 ADDRESS_SPACE = "pages = int(open('/proc/self/statm').read().split()[0]); " \
                 "resource.setrlimit(resource.RLIMIT_AS, (pages * 4096 + (%d << 20),) * 2)"
-# Threads and processes of one user count, the superuser's do not: one of its own.
+# Threads and processes of one user count, the superuser's do not: each program is a user of its own.
 PROCESSES = "resource.setrlimit(resource.RLIMIT_NPROC, (%d,) * 2); os.setgid(%d); os.setuid(%d)"
 
 
-def check_limited(job, limits):
-    """Programs by limit; all at the same time.  The lines of each."""
-    bare = [job.start(LIMITED % limit, preload=[SIMCUDA]) for limit in limits.values()]
-    ranks = [job.start(LIMITED % limit, DSHANG_DIR=job.folder / ("out%s" % number)) for number, limit in limits.items()]
+def check_limited(job, limits, limit):
+    """Programs under `limit(number, with_dshang)` of all limits, at the same time.  The lines of each by its number."""
+    bare = [job.start(LIMITED % limit(number, False), preload=[SIMCUDA]) for number in limits]
+    ranks = [job.start(LIMITED % limit(number, True), DSHANG_DIR=job.folder / ("out%s" % number)) for number in limits]
     found = {}
     for number, one, rank in zip(limits, bare, ranks):
         without, _ = job.end(one)
@@ -149,7 +149,7 @@ def check_limited(job, limits):
 
 def test_little_address_space(job):
     """Flight memory, a thread's stack, the monitor's start: each is the first that does not fit."""
-    found = check_limited(job, {megabytes: ADDRESS_SPACE % megabytes for megabytes in (1, 4, 8, 12, 20, 40, 80, 200)})
+    found = check_limited(job, (1, 4, 8, 12, 20, 40, 80, 200), lambda megabytes, _: ADDRESS_SPACE % megabytes)
     assert "could not be mapped" in found[1][0]
     assert any("no helper thread" in line for lines in found.values() for line in lines)
     assert found[200] == []
@@ -160,12 +160,14 @@ def test_no_more_processes(open_job):
     job = open_job
     for name in ("libdshang.so", "dshang"):
         shutil.copy(LIBRARY.parent / name, job.folder / name)
-    limits = {}
-    for number in range(8):
-        user = 60000 + (os.getpid() * 8 + number) % 4000
-        limits[number] = PROCESSES % (number, user, user)
-    found = check_limited(job, limits)
+    enough = 30
+    limits = [*range(8), enough]
+
+    def limit(number, with_dshang):
+        user = 60000 + (os.getpid() * 32 + 2 * limits.index(number) + with_dshang) % 4000
+        return PROCESSES % (number, user, user)
+    found = check_limited(job, limits, limit)
     assert "no helper thread" in found[1][0]
     assert any("monitor" in line for lines in found.values() for line in lines)
-    assert found[7] == []
+    assert found[enough] == []
     job.finished()

@@ -15,4 +15,5 @@ for step in range(3):
     loss = engine(torch.randn(2, 16, device=engine.device, dtype=engine.module.weight.dtype)).float().pow(2).mean()
     engine.backward(loss)
     engine.step()
-print(f"rank {dist.get_rank()} has trained", flush=True)
+sys.stdout.write(f"rank {dist.get_rank()} has trained\n")        # one write: ranks share the log
+sys.stdout.flush()

@@ -21,7 +21,8 @@ def main(r):
     while time.monotonic() < end and error.value == 0:
         assert nccl.ncclCommGetAsyncError(world.handle, ctypes.byref(error)) == 0
         time.sleep(0.1)
-    print(f"rank {r.rank} error {error.value}: {nccl.ncclGetLastError(world.handle).decode()}", flush=True)
+    sys.stdout.write(f"rank {r.rank} error {error.value}: {nccl.ncclGetLastError(world.handle).decode()}\n")     # one write
+    sys.stdout.flush()
     os._exit(7 if error.value else 0)
 
 
