@@ -2,10 +2,11 @@
 //
 // Two shapes: the suspects inserted calls that the others never make there, or (the others being the
 // majority) left out calls of such a phase.  Without phases, calls from a line that no rank calls from in a
-// step are of this kind.
+// step are of this kind.  So are passes of two models, or of two losses, that the ranks make from different lines.
 #include <algorithm>
 
 #include "detectors/loop.h"
+#include "detectors/other_line.h"
 #include "detectors/own_call.h"
 #include "detectors/side_function.h"
 #include "detectors/words.h"
@@ -252,11 +253,36 @@ std::optional<Explanation> made_in_side_function(const JobView& view, const Dive
   return e;
 }
 
+// What they did before looks alike and was another part of the program: one of several updates or passes of a step.
+std::optional<Explanation> made_in_other_lines(const JobView& view, const Divergence& d) {
+  std::optional<OtherLines> lines = came_through_other_lines(view, d);
+  const job::Names& names = view.names();
+  // In one function they rather are rounds of a loop, of which the last one has a line of its own.
+  if (!lines || names.place_frame(lines->told).function == names.place_frame(lines->others).function)
+    return std::nullopt;
+  std::string mine = names.place_text(lines->told), theirs = names.place_text(lines->others);
+  Explanation e;
+  e.class_certainty = Certainty::kJudged;
+  e.summary = "another part of the program" + step_text(d) + ": " + told_text(d) + " went on at " + mine + ", " +
+              others_text(d) + " at " + theirs + ", and the passes made there look alike; " + waiting_at(d);
+  e.evidence.push_back("before that both were in the same lines at the same time, in these two as well");
+  e.evidence.push_back("judged: " + told_text(d) + " left out what the others do at " + theirs +
+                       ", or did once more what stands at " + mine);
+  e.fix = {
+      "Make every pass and update of a step on every rank, in the same order: take it out of the condition (one on the "
+      "loss, on a balance of two models, on data that differs), or all-reduce what decides, so that all ranks take it "
+      "together.",
+      "To do without its effect on one rank only, run it there and multiply the loss by 0.",
+  };
+  return e;
+}
+
 std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   bool by_line = d.story.kind == Story::Kind::kInsertion && from_new_lines(view, d);  // says it already
   if (!leaves_loop(d) && !in_backward(view, d) && !by_line) {
     if (std::optional<Explanation> e = made_in_side_function(view, d)) return e;
   }
+  if (std::optional<Explanation> e = made_in_other_lines(view, d)) return e;
   if (d.story.repetition) return std::nullopt;  // all make it, some more often
   if (leaves_loop(d) || in_backward(view, d)) return std::nullopt;
   if (std::optional<Explanation> e = made_by_others(view, d)) return e;

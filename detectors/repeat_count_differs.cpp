@@ -6,6 +6,7 @@
 // its own within it look alike where it has made one call only; then the first is said, as judged.
 #include <algorithm>
 
+#include "detectors/other_line.h"
 #include "detectors/words.h"
 
 namespace dshang::detect {
@@ -170,7 +171,8 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
     return std::nullopt;
   std::string round = text_of_round(view, r.round);
   Explanation e;
-  bool shown = d.story.from_visits || has_modules(r.round);
+  std::optional<OtherLines> lines = came_through_other_lines(view, d);
+  bool named = d.story.from_visits || has_modules(r.round), shown = named && !lines;
   e.class_certainty = shown ? Certainty::kProven : Certainty::kJudged;
   std::string entered = has_modules(r.round) ? place_text(view, r.round[0]) : "";
   std::string phase = r.round[0].kind != Token::Kind::kPhase && r.round[0].phase
@@ -184,9 +186,14 @@ std::optional<Explanation> explain(const JobView& view, const Divergence& d) {
   if (r.round.size() > 1)
     e.evidence.push_back("one round is " + std::to_string(r.round.size()) +
                          (d.story.from_visits ? " visits" : " calls"));
-  if (!shown)
+  if (!named)
     e.evidence.push_back(
         "judged from the calls: the same round stands directly before, without a module that names it");
+  if (lines) {
+    e.evidence.push_back("judged: the ranks came there through different lines, " + told_text(d) + " through " +
+                         view.names().place_text(lines->told) + ", " + others_text(d) + " through " +
+                         view.names().place_text(lines->others) + "; one of them may as well have been left out");
+  }
   e.fix = fixes_for(kind_of(view, d), round);
   return e;
 }
