@@ -6,7 +6,7 @@ PROGRAMS = {
     "skipped_block": (deepspeed, 6), "zero1": (deepspeed, 6), "zero3_checkpointed": (deepspeed, 4),
     "train_and_evaluate": (deepspeed, 4), "ddp_no_sync": (torchrun, 6), "fsdp2": (torchrun, 6),
 }
-REPAIRED = {"early_return": (torchrun, 6), "leaves_loop": (torchrun, 6)}
+REPAIRED = {"early_return": (torchrun, 6), "leaves_loop": (torchrun, 6), "two_models": (torchrun, 6)}
 
 
 def run(folder, name, launch, steps, with_dshang=True):
