@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "doctor/command.h"
+#include "doctor/hostfile.h"
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
 #include "doctor/resources.h"
@@ -17,13 +18,12 @@ namespace {
 namespace fs = std::filesystem;
 
 void ranks_of_hostfile(Facts* facts) {
-  static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d{1,6}).*");
   int nodes = 0, ranks = 0, most = 0;
   for (const std::string& line : facts->hostfile->lines) {
-    std::smatch parts;
-    if (line.starts_with("#") || !std::regex_match(line, parts, entry)) continue;
-    int slots = std::stoi(parts[2]);
-    ++nodes, ranks += slots, most = std::max(most, slots);
+    auto entry = entry_of(line);
+    if (!entry) continue;
+    if (entry->too_many) return;
+    ++nodes, ranks += entry->slots, most = std::max(most, entry->slots);
   }
   if (nodes == 0) return;
   facts->nodes = nodes;
@@ -256,7 +256,9 @@ void measure_job(Facts* facts) {
   arguments_of_trainer(facts);
   names_of_deepspeed_env(facts);
   if (facts->config && !facts->world_size && (!started || started->refused.empty()))
-    facts->not_checked.push_back("the number of ranks: give the launch command after --, or --hostfile");
+    facts->not_checked.push_back("the number of ranks: " +
+                                 (facts->hostfile ? facts->hostfile->path + " does not tell it"
+                                                  : "give the launch command after --, or --hostfile"));
 }
 
 }  // namespace dshang::doctor

@@ -14,7 +14,7 @@ constexpr const char* kContainers[] = {"GPT2", "GPTNeo",     "GPTJ",  "GPTNeoX",
 int tensor_parallel(const Facts& facts) {
   if (facts.tp_size) return *facts.tp_size;
   if (!facts.config || !facts.config->readable()) return 1;
-  return static_cast<int>(facts.config->number("tensor_parallel.autotp_size").value_or(1));
+  return whole_part(facts.config->number("tensor_parallel.autotp_size").value_or(1));
 }
 
 void divisibility(const Facts& facts, Hits& hits) {
@@ -59,7 +59,7 @@ void parallel_size(const Facts& facts, Hits& hits) {
     hits.add("tp_size", "tp_size is " + std::to_string(*facts.tp_size) + ", " + started);
   if (!facts.config || !facts.config->readable()) return;
   auto size = facts.config->number("tensor_parallel.autotp_size");
-  if (size && *size > 1 && ranks % static_cast<int>(*size) != 0)
+  if (size && *size > 1 && ranks % whole_part(*size) != 0)
     hits.add(facts.config->place("tensor_parallel.autotp_size"),
              "autotp_size is " + number_text(*size) + ", " + started);
 }

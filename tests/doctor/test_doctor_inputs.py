@@ -1,0 +1,259 @@
+"""Files that a command line names, of every command that reads one: what is none, what has no end, and what is one all the same."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+from doctor_cli import BUILD, doctor, findings
+
+CONFIG = {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}}
+ENV = {"PATH": "/usr/bin:/bin", "HOME": "/nonexistent"}
+# How a command names a file, and what may stand in it.
+NAMED = {
+    "doctor CONFIG": (["doctor", "--json", "--only", "config", "FILE"], json.dumps(CONFIG)),
+    "doctor --hostfile": (["doctor", "--json", "--only", "hostfile", "--hostfile", "FILE"], "a slots=4\nb slots=4\n"),
+    "doctor --checkpoint": (["doctor", "--json", "--only", "checkpoint", "--checkpoint", "FILE"], "latest=global_step1\nglobal_step1/mp_rank_00_model_states.pt\n"),
+    "doctor --model": (["doctor", "--json", "--only", "model", "--model", "FILE"], '{"hidden_size": 64}'),
+    "doctor --facts": (["doctor", "--json", "--facts", "FILE"], '{"world_size": 2}'),
+    "doctor --env-file": (["doctor", "--json", "--only", "env", "--env-file", "FILE"], "NCCL_TIMEOUT=1\nMASTER_PORT=0\n"),
+    "doctor -- deepspeed": (["doctor", "--json", "--only", "config", "--", "deepspeed", "train.py", "--deepspeed_config", "FILE"], json.dumps(CONFIG)),
+    "doctor -- --hostfile": (["doctor", "--json", "--only", "hostfile", "--", "deepspeed", "--hostfile", "FILE", "train.py"], "a slots=4\n"),
+    "explain": (["explain", "--json", "FILE"], "step 1\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"),
+    "issue --config": (["issue", "--output", "bug", "--config", "FILE"], json.dumps(CONFIG)),
+    "issue --log": (["issue", "--output", "bug", "--log", "FILE"], 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: 3\n'),
+}
+ISSUES = [name for name in NAMED if name.startswith("issue")]
+READERS = [name for name in NAMED if name not in ISSUES]
+TAKES_FOLDERS = ("doctor --checkpoint", "doctor --model", "doctor -- deepspeed", "doctor -- --hostfile")
+
+
+def told(name, path, cwd, through=(), **how):
+    command = [str(path) if word == "FILE" else word for word in NAMED[name][0]]
+    return subprocess.run([*through, BUILD / "dshang", *command], cwd=cwd, env=ENV, capture_output=True, text=True, timeout=60,
+                          **{"stdin": subprocess.DEVNULL, **how})
+
+
+def refused(said):
+    """The one line."""
+    assert (said.returncode, said.stdout) == (2, ""), (said.returncode, said.stdout, said.stderr)
+    assert said.stderr.startswith("dshang: ") and said.stderr.count("\n") == 1, said.stderr
+    return said.stderr[len("dshang: "):-1]
+
+
+def pipe(path):
+    os.mkfifo(path)
+
+
+def closed_socket(path):
+    with contextlib.closing(socket.socket(socket.AF_UNIX)) as server:
+        server.bind(str(path))
+
+
+DEVICES = [pathlib.Path(name) for name in ("/dev/zero", "/dev/full", "/dev/urandom", "/dev/kmsg") if os.path.exists(name)]
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_is_no_file_gets_one_line(name, tmp_path):
+    """Neither a writer nor an end is waited for."""
+    os.chdir(tmp_path)  # the name of a socket is short
+    pipe(tmp_path / "pipe")
+    closed_socket("socket")
+    (tmp_path / "loop").symlink_to("loop")
+    for what, says in (("pipe", "it is a pipe that nothing writes to"), ("socket", "it is a socket"), *((one, "it is a device") for one in DEVICES)):
+        assert refused(told(name, what, tmp_path)) == f"{what}: is not a regular file: {says}"
+    assert refused(told(name, "loop", tmp_path)) == "loop: Too many levels of symbolic links"
+    assert not list(tmp_path.glob("bug*"))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMED if name not in TAKES_FOLDERS])
+def test_a_folder_is_no_file(name, tmp_path):
+    (tmp_path / "folder").mkdir()
+    assert refused(told(name, "folder", tmp_path)) == "folder: is a directory; name a file in it"
+
+
+@pytest.mark.parametrize("words", [
+    ["doctor", ""], ["doctor", "--hostfile", ""], ["doctor", "--checkpoint", ""], ["doctor", "--model", ""], ["doctor", "--facts", ""],
+    ["doctor", "--env-file", ""], ["doctor", "--only", ""], ["explain", ""], ["explain", "log", ""], ["issue", ""], ["issue", "--config", ""],
+    ["issue", "--log", ""], ["issue", "--output", ""], ["report", ""], ["report", ".", "--perfetto", ""], ["report", ".", "--flight-recorder", ""],
+    ["top", ""], ["run", "--hostfile", "", "--", "true"],
+], ids=" ".join)
+def test_an_empty_word_is_not_taken_for_one_that_was_left_out(words, tmp_path):
+    (tmp_path / "log").write_text("step 1\n")
+    said = subprocess.run([BUILD / "dshang", *words], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60)
+    assert "an empty word names nothing" in refused(said)
+
+
+def test_empty_words_of_a_launch_command_are_its_own(tmp_path):
+    (tmp_path / "train.py").write_text("")
+    words = ["--", "deepspeed", "--num_gpus", "2", "train.py", "--run_name", ""]
+    assert doctor("--only", "config", *words, cwd=tmp_path, env=ENV).returncode == 0
+
+
+def same(said, expected):
+    """The same answer, but for the file's name."""
+    assert (said.returncode, said.stderr) == (expected.returncode, "")
+    shown = re.sub(r"/dev/fd/[0-9]+|/dev/stdin|standard input|link|pipe", "file", said.stdout)
+    assert json.loads(shown) == json.loads(expected.stdout)
+
+
+@pytest.fixture
+def given(request, tmp_path):
+    """A file of a kind, and what is said of it."""
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "file").write_text(NAMED[request.param][1])
+    expected = told(request.param, "file", tmp_path)
+    assert expected.returncode in (0, 1) and expected.stderr == "" and json.loads(expected.stdout)
+    return request.param, expected
+
+
+@pytest.mark.parametrize("given", READERS, indirect=True)
+def test_what_can_be_read_is_read_in_any_way(given, tmp_path):
+    name, expected = given
+    (tmp_path / "link").symlink_to("file")
+    same(told(name, "link", tmp_path), expected)
+    command = " ".join([f"'{BUILD}/dshang'", *NAMED[name][0]])
+    ways = [("cat file | COMMAND", "/dev/stdin"), ("COMMAND < file", "/dev/stdin"), ("COMMAND", "<(cat file)")]
+    ways += [("cat file | COMMAND", "-"), ("COMMAND < file", "-")] if "--" not in NAMED[name][0] else []
+    for way, path in ways:
+        line = way.replace("COMMAND", command.replace("FILE", path))
+        same(subprocess.run(["bash", "-c", line], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60), expected)
+
+
+@pytest.mark.parametrize("given", READERS, indirect=True)
+def test_a_pipe_with_a_name_and_a_writer_is_read(given, tmp_path):
+    name, expected = given
+    pipe(tmp_path / "pipe")
+    writer = None
+    until = time.monotonic() + 60
+    try:
+        while True:  # the writer waits in open(); where it comes too late, once more
+            if writer is None or writer.poll() is not None:
+                writer = subprocess.Popen(["sh", "-c", "cat file > pipe"], cwd=tmp_path, stderr=subprocess.DEVNULL)
+            said = told(name, "pipe", tmp_path)
+            if said.returncode != 2 or time.monotonic() > until:
+                break
+            assert refused(said) == "pipe: is not a regular file: it is a pipe that nothing writes to"
+        same(said, expected)
+        assert writer.wait(timeout=60) == 0
+    finally:
+        writer.kill()
+        writer.wait()
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_the_empty_device_is_an_empty_file(name, tmp_path):
+    """As in --env-file /dev/null, which leaves the environment out."""
+    (tmp_path / "empty").write_text("")
+    said, expected = told(name, "/dev/null", tmp_path), None
+    shutil.rmtree(tmp_path / "bug", ignore_errors=True)
+    for made in tmp_path.glob("bug*"):
+        made.unlink()
+    expected = told(name, "empty", tmp_path)
+    assert said.returncode == expected.returncode and said.stdout.replace("/dev/null", "empty") == expected.stdout
+    assert said.stderr.replace("/dev/null", "empty") == expected.stderr
+
+
+def test_a_config_of_a_pipe_is_in_the_bundle(tmp_path):
+    """It is read once."""
+    (tmp_path / "file").write_text(json.dumps({**CONFIG, "gradient_clipping": 0.125}))
+    line = f"'{BUILD}/dshang' issue --output bug --config <(cat file)"
+    said = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60)
+    assert "0.125" in (tmp_path / "bug.md").read_text(), said
+
+
+# Root may look at everything; without these capabilities it is a user like others.
+ORDINARY = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_what_may_not_be_read_is_not_told_as_missing(name, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "file", tmp_path / "folder" / "file"):
+        path.write_text(NAMED[name][1])
+    (tmp_path / "file").chmod(0)
+    (tmp_path / "folder").chmod(0)
+    try:
+        assert refused(told(name, "file", tmp_path, ORDINARY)) == "file: Permission denied"
+        assert refused(told(name, "folder/file", tmp_path, ORDINARY)) == "folder/file: Permission denied"
+    finally:
+        (tmp_path / "folder").chmod(0o700)
+
+
+@pytest.mark.parametrize("name", READERS[:6])
+def test_a_text_that_is_too_long_is_refused(name, tmp_path):
+    with open(tmp_path / "file", "wb") as file:
+        file.write(NAMED[name][1].encode())
+        file.truncate((16 << 20) + 1)
+    assert refused(told(name, "file", tmp_path)) == "file: is longer than 16 MiB, and no more is read"
+
+
+@pytest.mark.parametrize("encoding, called", [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"), ("utf-32", "UTF-32")])
+@pytest.mark.parametrize("name", READERS[1:6])
+def test_a_text_of_wide_letters_is_told(name, encoding, called, tmp_path):
+    (tmp_path / "file").write_bytes(NAMED[name][1].encode(encoding))
+    assert refused(told(name, "file", tmp_path)) == f"file: it looks like {called[:6]}: iconv -f {called} -t UTF-8 makes text of it"
+
+
+def nested(depth, begin='{"a":', middle="1", end="}"):
+    return begin * depth + middle + end * depth
+
+
+@pytest.mark.parametrize("depth", [401, 60_000, 300_000])
+@pytest.mark.parametrize("name, text", [
+    ("doctor --facts", "DEEP"), ("doctor --facts", '{"hf": DEEP}'), ("doctor --facts", '{"ds_config": DEEP}'), ("doctor --facts", '{"gpu": [DEEP]}'),
+    ("doctor --model", "DEEP"), ("doctor --model", '{"text_config": DEEP}'),
+])
+def test_facts_and_models_that_are_nested_too_deep_are_refused(name, text, depth, tmp_path):
+    for deep in (nested(depth), nested(depth, "[", "", "]")):
+        (tmp_path / "file").write_text(text.replace("DEEP", deep))
+        assert refused(told(name, "file", tmp_path)) == "file is nested too deep"
+    (tmp_path / "file").write_text(text.replace("DEEP", '"' + "{" * depth + '"'))   # in a text they are letters
+    assert "nested" not in told(name, "file", tmp_path).stderr
+
+
+@pytest.mark.parametrize("depth, deep", [(390, False), (401, True), (60_000, True), (300_000, True)])
+def test_a_config_that_is_nested_too_deep_is_told(depth, deep, tmp_path):
+    for begin, middle, end in (('{"a":', "1", "}"), ("{a: ", "1\n", "}"), ("[", "", "]")):
+        (tmp_path / "file").write_text('{"train_batch_size": 8, "_mine": ' + nested(depth, begin, middle, end) + "}")
+        found = findings("file", "--facts", "-", text="{}", cwd=tmp_path)
+        assert [one["id"] for one in found] == (["X-38"] if deep else [])
+        assert not deep or "nested too deep" in found[0]["summary"]
+
+
+def safetensors(path, header, length=None):
+    path.write_bytes(struct.pack("<Q", len(header) if length is None else length) + header)
+
+
+@pytest.mark.parametrize("depth", [401, 60_000, 300_000])
+def test_a_header_that_is_nested_too_deep_is_named(depth, tmp_path):
+    for deep in (nested(depth), nested(depth, "[", "", "]")):
+        safetensors(tmp_path / "model.safetensors", b'{"w": {"shape": ' + deep.encode() + b"}}")
+        said = doctor("--checkpoint", ".", "--only", "checkpoint", "--json", cwd=tmp_path)
+        assert said.returncode in (0, 1), said
+        assert "./model.safetensors: its header is nested too deep" in json.loads(said.stdout)["not_checked"]
+
+
+@pytest.mark.parametrize("header, length, says", [
+    (b"{", None, "its header is no JSON: line 1, column 2: "), (b"[]", None, "its header is no JSON object"), (b"{}", 1 << 40, "its header cannot be as long as it says"),
+    (b"{}", 9, "it ends within its header"), (b'{"w": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}' + b" " * 8, None, None),
+])
+def test_a_header_that_cannot_be_read_is_named(header, length, says, tmp_path):
+    safetensors(tmp_path / "model.safetensors", header, length)
+    (tmp_path / "empty.safetensors").write_bytes(b"")   # of a copy of the tree without contents
+    notes = json.loads(doctor("--checkpoint", ".", "--only", "checkpoint", "--json", cwd=tmp_path).stdout)["not_checked"]
+    notes = [one for one in notes if "safetensors" in one]
+    assert len(notes) == (1 if says else 0) and all(one.startswith(f"./model.safetensors: {says}") for one in notes), notes
+
+
+def test_a_listing_with_an_endless_line_is_read(tmp_path):
+    lines = ["latest=global_step1", "x" * 1_000_000, "./" * 500_000, "total " + "9" * 300_000, "global_step1/mp_rank_00_model_states.pt"]
+    (tmp_path / "file").write_text("\n".join(lines))
+    assert findings("--checkpoint", "file", "--only", "checkpoint", cwd=tmp_path) == []
