@@ -80,7 +80,8 @@ void add_explain(CLI::App& app, Run* chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("explain", "what happened, from the logs of a job");
   verb->add_option("LOG", options->logs,
-                   "logs, packed by gzip or not; without one, and for -, standard input");
+                   "logs, packed by gzip or not; without one, and for -, standard input")
+      ->check(not_empty());
   verb->add_flag("--json", options->json, "all findings as JSON");
   verb->add_flag("--entries", options->entries, "list the errors that are known");
   verb->callback([options, chosen] { *chosen = [options] { return run(*options); }; });

@@ -14,7 +14,7 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 @pytest.mark.parametrize("arguments, says", [
     (["no_such.log"], "no_such.log: No such file or directory"),
-    (["."], ".: is a directory; name the logs in it"),
+    (["."], ".: is a directory; name a file in it"),
     (["--frob"], "--frob"),
 ])
 def test_a_mistake_gets_one_line_that_helps(arguments, says, tmp_path):
