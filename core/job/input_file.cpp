@@ -154,7 +154,10 @@ InputStream::InputStream(const std::string& path)
   exceptions(badbit);  // what read() throws is thrown on
 }
 
-InputStream::~InputStream() { rdbuf(nullptr); }
+InputStream::~InputStream() {
+  exceptions(goodbit);
+  rdbuf(nullptr);
+}
 
 bool is_there(const std::string& path) {
   struct stat about {};
