@@ -161,12 +161,17 @@ def test_the_empty_device_is_an_empty_file(name, tmp_path):
     assert said.stderr.replace("/dev/null", "empty") == expected.stderr
 
 
-def test_a_config_of_a_pipe_is_in_the_bundle(tmp_path):
-    """It is read once."""
-    (tmp_path / "file").write_text(json.dumps({**CONFIG, "gradient_clipping": 0.125}))
-    line = f"'{BUILD}/dshang' issue --output bug --config <(cat file)"
-    said = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60)
-    assert "0.125" in (tmp_path / "bug.md").read_text(), said
+@pytest.mark.parametrize("option, content, told_is", [
+    ("--config", json.dumps({**CONFIG, "gradient_clipping": 0.125}), "0.125"),
+    ("--log", 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nKeyError: "seven"\n', 'KeyError: "seven"'),
+])
+def test_what_a_pipe_holds_is_in_the_bundle(option, content, told_is, tmp_path):
+    """It can be read once only."""
+    (tmp_path / "file").write_text(content)
+    for way, name in (("<(cat file)", "first"), ("file", "second")):
+        line = f"'{BUILD}/dshang' issue --output {name} {option} {way}"
+        said = subprocess.run(["bash", "-c", line], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60)
+        assert told_is in (tmp_path / f"{name}.md").read_text(), said
 
 
 # Root may look at everything; without these capabilities it is a user like others.
@@ -257,3 +262,165 @@ def test_a_listing_with_an_endless_line_is_read(tmp_path):
     lines = ["latest=global_step1", "x" * 1_000_000, "./" * 500_000, "total " + "9" * 300_000, "global_step1/mp_rank_00_model_states.pt"]
     (tmp_path / "file").write_text("\n".join(lines))
     assert findings("--checkpoint", "file", "--only", "checkpoint", cwd=tmp_path) == []
+
+
+@pytest.mark.parametrize("content, line, column, byte", [
+    ('{"train_batch_size": 8, "_by": "Jos\xe9"}', 1, 36, "e9"), ('{\n# \xfcber\n"train_batch_size": 8}', 2, 3, "fc"), ('{"train_batch_size": 8}\n\xa0', 2, 1, "a0"),
+    ('{"train_batch_size": 8, "_by": "Jos\xc3"}', 1, 36, "c3"),
+])
+@pytest.mark.parametrize("trainer", ["plain", "hf"])
+def test_a_config_that_is_no_utf8_is_told(trainer, content, line, column, byte, tmp_path):
+    facts = json.dumps({"trainer": trainer})
+    (tmp_path / "c.json").write_bytes(content.encode("latin-1"))
+    found = findings("c.json", "--facts", "-", text=facts, cwd=tmp_path)
+    assert [(one["id"], one["severity"]) for one in found] == [("X-38", "error")]
+    assert f"cannot be read: line {line}, column {column}: the byte 0x{byte} is no UTF-8" in found[0]["summary"]
+    (tmp_path / "c.json").write_bytes(json.dumps({"train_batch_size": 8, "_by": "José 語 😀"}, ensure_ascii=False).encode())
+    assert findings("c.json", "--facts", "-", text=facts, cwd=tmp_path) == []
+
+
+@pytest.mark.parametrize("encoding, called", [("utf-16", "UTF-16"), ("utf-16-le", "UTF-16LE"), ("utf-16-be", "UTF-16BE"), ("utf-32", "UTF-32")])
+@pytest.mark.parametrize("name", ["doctor CONFIG", "doctor -- deepspeed"])
+def test_a_config_of_wide_letters_is_told(name, encoding, called, tmp_path):
+    (tmp_path / "file").write_bytes(json.dumps(CONFIG).encode(encoding))
+    found = json.loads(told(name, "file", tmp_path).stdout)["findings"]
+    assert [one["id"] for one in found] == ["X-38"] and f"iconv -f {called} -t UTF-8 makes a config of it" in found[0]["summary"]
+
+
+@pytest.mark.parametrize("content", [json.dumps(CONFIG), json.dumps(CONFIG, indent=2), "// ours\n" + json.dumps(CONFIG)])
+def test_a_mark_before_a_config_stops_hugging_face_alone(content, tmp_path):
+    (tmp_path / "c.json").write_bytes(b"\xef\xbb\xbf" + content.encode())
+    for trainer, stops in (("hf", True), ("plain", False), ("unknown", False)):
+        found = findings("c.json", "--facts", "-", text=json.dumps({"trainer": trainer}), cwd=tmp_path)
+        assert [one["id"] for one in found] == (["X-38"] if stops else [])
+        assert not stops or "(line 1, column 1: a byte order mark)" in found[0]["summary"]
+
+
+def test_a_mark_before_accelerates_file_is_none_of_its_key(tmp_path):
+    """YAML takes it off."""
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "ds.json").write_text(json.dumps({**CONFIG, "train_batch_size": 7}))
+    for mark in (b"", b"\xef\xbb\xbf"):
+        (tmp_path / "acc.yaml").write_bytes(mark + b"num_processes: 4\ndeepspeed_config:\n  deepspeed_config_file: ds.json\n")
+        launch = ["--only", "config", "--json", "--", "accelerate", "launch", "--config_file", "acc.yaml", "train.py"]
+        found = json.loads(doctor(*launch, cwd=tmp_path, env=ENV).stdout)["findings"]
+        assert [one["id"] for one in found] == ["12.3-1"], found
+
+
+@pytest.mark.parametrize("number, read", [("1e400", False), ("-1e400", False), ("2.5E+999", False), ("1" + "0" * 400, False), ("1e300", True), ("1e-400", True), ("5e8", True)])
+def test_a_number_that_python_cannot_hold_is_told(number, read, tmp_path):
+    """hjson ends with OverflowError, json reads infinity."""
+    for end in ("}", ", _b: 2}"):
+        (tmp_path / "c.json").write_text('{"train_micro_batch_size_per_gpu": 1,\n "_wait": ' + number + end)
+        for trainer, severity in (("plain", "error"), ("hf", "warning"), ("unknown", "warning")):
+            found = [one for one in findings("c.json", "--facts", "-", text=json.dumps({"trainer": trainer}), cwd=tmp_path)
+                     if "too large" in one["summary"]]
+            assert [(one["id"], one["severity"]) for one in found] == ([] if read else [("X-38", severity if end == "}" or trainer != "hf" else "error")])
+            assert read or "line 2, column 11: the number " in found[0]["summary"]
+
+
+@pytest.mark.parametrize("name, bad, says", [
+    *((name, value, "must be a whole number from 1 to 10000000, not ") for name in ("world_size", "nodes", "ranks_per_node", "tp_size")
+      for value in ("7.5", "5e9", "-1", "0")),
+    *((name, value, "has a value of the wrong type: type must be number, but is boolean") for name in
+      ("world_size", "nodes", "ranks_per_node", "tp_size", "local_rank", "stage", "gpus", "open_files", "parameters", "shm_bytes") for value in ("true", "false")),
+    ("local_rank", "-2", "from -1 to "), ("local_rank", "0.5", "from -1 to "), ("stage", "4", "from 0 to 3, not 4"), ("stage", "2.5", "from 0 to 3, not 2.5"),
+    ("gpus", "-1", "from 0 to "), ("gpus", "1e10", "from 0 to "), ("open_files", "0.5", "from 0 to "),
+    *((name, "-1", "must not be negative, as -1 is") for name in ("parameters", "shm_bytes", "memory_bytes", "memlock_bytes")),
+    ("gpu", '[{"memory_bytes": -5}]', "must not be negative"), ("gpu", '[{"memory_bytes": true}]', "type must be number, but is boolean"), ("gpu", "[3]", "wrong type"),
+    ("jit_locks", '[{"path": "/x", "age_s": -1}]', "must not be negative"), ("places", '{"/x": {"free_bytes": -1}}', "must not be negative"),
+    ("other_nodes", '[{"name": "b", "slots": -1}]', "from 0 to "), ("other_nodes", '[{"name": "b", "slots": 1.5}]', "from 0 to "),
+    ("busy_ports", '{"0": ""}', "'0' is no port"), ("busy_ports", '{"65536": ""}', "'65536' is no port"), ("busy_ports", '{"29500x": ""}', "'29500x' is no port"),
+    ("shm_bytes", "1e400", "is no JSON: number overflow"),
+])
+def test_a_fact_that_cannot_be_is_refused(name, bad, says, tmp_path):
+    (tmp_path / "facts").write_text(f'{{"{name}": {bad}}}')
+    said = refused(told("doctor --facts", "facts", tmp_path))
+    assert said.startswith("facts") and says in said and (name in said or "overflow" in said), said
+
+
+@pytest.mark.parametrize("facts", [
+    {"world_size": 8.0, "nodes": 1, "ranks_per_node": 8, "tp_size": 1, "local_rank": -1, "stage": 3}, {"world_size": 1e4}, {"stage": 0, "local_rank": 0, "gpus": 0},
+    {"parameters": 7e9, "shm_bytes": 0, "memory_bytes": 1e12, "memlock_bytes": 1e18, "open_files": 1048576}, {"world_size": None, "gpus": None},
+    {"gpu": [{"name": "A100", "memory_bytes": 8.5e10}], "busy_ports": {"65535": "x"}, "other_nodes": [{"name": "b", "slots": 8}], "places": {"/x": {"free_bytes": 0.0}}},
+])
+def test_a_fact_that_can_be_is_taken(facts):
+    assert doctor("--facts", "-", "--only", "config", text=json.dumps(facts)).returncode == 0
+
+
+@pytest.mark.parametrize("export", ["", "export ", "export\t", "export  ", "  export \t "])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_an_environment_is_read_as_a_shell_writes_it(mark, export, tmp_path):
+    (tmp_path / "env").write_text(f"{mark}{export}NCCL_TIMEOUT=1\nexported=2\n{export}MASTER_PORT=0\n")
+    found = findings("--facts", "-", "--env-file", "env", "--only", "env", text="{}", cwd=tmp_path)
+    assert "X-15" in [one["id"] for one in found] and found[0]["summary"]
+    assert not [one for one in found if "export" in one["summary"].replace("exported", "")], found
+
+
+@pytest.mark.parametrize("slots, ranks", [("1000000000000000000", None), ("1" * 200, None), ("100001", None), ("100000", 100000), ("0008", 8), ("16", 16)])
+@pytest.mark.parametrize("launcher", ["deepspeed", "torchrun"])
+def test_slots_that_no_host_has_are_told(launcher, slots, ranks, tmp_path):
+    (tmp_path / "train.py").write_text("")
+    (tmp_path / "hosts").write_text(f"worker-1 slots={slots}\n")
+    (tmp_path / "c.json").write_text(json.dumps(CONFIG))
+    said = doctor("c.json", "--only", "hostfile,config", "--hostfile", "hosts", "--", launcher, "train.py", cwd=tmp_path, env=ENV)
+    assert ("worker-1 has more than 100000 slots" in " ".join(said.stdout.split())) == (ranks is None), said.stdout
+    first = said.stdout.split("\n\n")[0]
+    assert (f", {ranks} ranks" in first) if ranks else "rank" not in first
+    assert ("the number of ranks: hosts does not tell it" in said.stdout) == (ranks is None)
+
+
+def test_a_hostfile_that_is_no_utf8_is_told(tmp_path):
+    (tmp_path / "hosts").write_bytes("worker-1 slots=8\n# \xfcber Nacht\nworker-2 slots=8 # \xe4\n".encode("latin-1"))
+    found = findings("--hostfile", "hosts", "--only", "hostfile", cwd=tmp_path)
+    assert [(one["id"], one["where"]) for one in found] == [("12.9-5", "hosts:2")] and "no UTF-8" in found[0]["summary"]
+    (tmp_path / "hosts").write_text("worker-1 slots=8\n# über Nacht" + "é" * 5000 + "\n")
+    assert findings("--hostfile", "hosts", "--only", "hostfile", cwd=tmp_path) == []
+
+
+SHARD = "global_step7/mp_rank_00_model_states.pt"
+
+
+@pytest.mark.parametrize("closed, mode, named", [
+    ("global_step7", 0, "./global_step7: Permission denied"), ("global_step7", 0o600, "./global_step7: Permission denied"),
+    ("global_step7", 0o300, "./global_step7: Permission denied"), ("latest", 0, "latest: Permission denied"),
+    ("checkpoint-5", 0, "./checkpoint-5: Permission denied"),
+])
+def test_what_of_a_checkpoint_may_not_be_read_is_not_told_as_missing(closed, mode, named, tmp_path):
+    (tmp_path / closed).parent.mkdir(exist_ok=True)
+    tree = ["checkpoint-5/latest", "checkpoint-5/" + SHARD] if closed == "checkpoint-5" else ["latest", SHARD]
+    for name in tree:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("global_step7" if name.endswith("latest") else "")
+    ask = [*ORDINARY, BUILD / "dshang", "doctor", "--json", "--only", "checkpoint", "--checkpoint", "."]
+
+    def report():
+        return json.loads(subprocess.run(ask, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60).stdout)
+    before = report()
+    (tmp_path / closed).chmod(mode)
+    try:
+        after = report()
+    finally:
+        (tmp_path / closed).chmod(0o700)
+    assert after["findings"] == [] and [one for one in after["not_checked"] if one.endswith(named)], after
+    assert not [one for one in before["not_checked"] if "denied" in one]
+
+
+def test_what_is_missing_from_a_checkpoint_is_still_told(tmp_path):
+    (tmp_path / "latest").write_text("global_step7")
+    (tmp_path / "global_step6").mkdir()
+    (tmp_path / "global_step6").chmod(0)
+    ask = [*ORDINARY, BUILD / "dshang", "doctor", "--json", "--only", "checkpoint", "--checkpoint", "."]
+    said = json.loads(subprocess.run(ask, cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60).stdout)
+    (tmp_path / "global_step6").chmod(0o700)
+    assert [one["summary"] for one in said["findings"]] == ["latest names global_step7, which is not there"]
+
+
+@pytest.mark.parametrize("name", ["train.py", "acc.yaml"])
+def test_a_file_of_the_launch_command_that_may_not_be_read_is_named(name, tmp_path):
+    for one in ("train.py", "acc.yaml"):
+        (tmp_path / one).write_text("")
+    (tmp_path / name).chmod(0)
+    words = ["doctor", "--json", "--only", "config", "--", "accelerate", "launch", "--config_file", "acc.yaml", "train.py"]
+    said = subprocess.run([*ORDINARY, BUILD / "dshang", *words], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60)
+    assert [one for one in json.loads(said.stdout)["not_checked"] if "denied" in one] == [f"{name}: Permission denied"]
