@@ -257,7 +257,8 @@ class Reader {
       if (constant(word, &value)) return value;
       if (infinite(word)) {
         if (document_->too_large.empty())
-          document_->too_large = place(start) + ": the number " + std::string(word.substr(0, 40)) + " is too large";
+          document_->too_large =
+              place(start) + ": the number " + std::string(word.substr(0, 40)) + " is too large";
         return word.starts_with('-') ? -std::numeric_limits<double>::infinity()
                                      : std::numeric_limits<double>::infinity();
       }
@@ -296,6 +297,25 @@ std::string no_utf8(std::string_view text) {
   std::size_t broken = job::first_broken(text);
   if (!wide.empty() || broken == std::string_view::npos) return wide;
   return broken_at(text, broken) + ", and Python stops there; save the file as UTF-8";
+}
+
+// Python's json writes and reads numbers that JSON has no word for (time_step_limit of a Mamba model): null here.
+std::string without_infinity(std::string_view text) {
+  std::string result(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (quoted && result[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (result[i] == '"') quoted = !quoted;
+    if (quoted) continue;
+    for (const char* word : {"-Infinity", "Infinity", "NaN"}) {
+      const std::size_t length = std::strlen(word);
+      if (result.compare(i, length, word) == 0) result.replace(i, length, "null");
+    }
+  }
+  return result;
 }
 
 // As JSON has it: parsing is safe at any depth, but copying and printing are not.
@@ -355,7 +375,7 @@ Json read_object(std::string_view text, const std::string& origin) {
   if (too_deep(text)) fail(std::string(" is ") + kTooDeep);
   Json value;
   try {
-    value = Json::parse(text);
+    value = Json::parse(without_infinity(text));
   } catch (const Json::exception& error) {
     std::size_t broken = job::first_broken(text);
     std::string place = place_in(error.what());

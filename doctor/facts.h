@@ -22,7 +22,7 @@ struct Launch {
   std::map<std::string, std::string> options;  // of the launcher, names without dashes, _ for -
   std::string script, script_text;             // the first *.py, and what is in it
   std::string config;                          // of --deepspeed or --deepspeed_config, or accelerate's
-  std::vector<std::string> unread{};           // files that it names and that are there: "train.py: Permission denied"
+  std::vector<std::string> unread{};           // files that are there: "train.py: Permission denied"
 };
 
 struct Hostfile {
@@ -98,6 +98,7 @@ struct Checkpoint {
 struct Model {
   std::string path;
   Json config;
+  bool marked = false;  // a byte order mark stands before it
 };
 
 struct Facts {

@@ -37,7 +37,8 @@ Setter machine(Field Machine::*field) {
 // The library takes true for 1, and cuts fractions off.
 double number_in(const Json& value) {
   if (!value.is_number())
-    throw Json::type_error::create(302, std::string("type must be number, but is ") + value.type_name(), &value);
+    throw Json::type_error::create(302, std::string("type must be number, but is ") + value.type_name(),
+                                   &value);
   return value.get<double>();
 }
 

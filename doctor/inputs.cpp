@@ -76,8 +76,9 @@ Hostfile read_hostfile(const std::string& path) {
   const std::string text = read_text(path);
   Hostfile hostfile{job::input_name(path), lines_of(text)};
   std::size_t broken = job::first_broken(text);
+  std::string_view before = std::string_view(text).substr(0, broken);
   if (broken != std::string::npos)
-    hostfile.no_utf8 = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(broken), '\n'));
+    hostfile.no_utf8 = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   for (std::string& line : hostfile.lines) line.resize(std::min(line.size(), kLongestLine));
   return hostfile;
 }
@@ -85,7 +86,10 @@ Hostfile read_hostfile(const std::string& path) {
 Model read_model(const std::string& path) {
   std::error_code error;
   std::string file = fs::is_directory(path, error) ? (fs::path(path) / "config.json").string() : path;
-  return {job::input_name(file), read_object(read_text(file), job::input_name(file))};
+  const std::string text = read_text(file);
+  std::string_view content = text;
+  bool marked = job::take_mark(&content);
+  return {job::input_name(file), read_object(content, job::input_name(file)), marked};
 }
 
 }  // namespace dshang::doctor

@@ -152,10 +152,11 @@ void not_json(const Facts& facts, const Config& config, Hits& hits) {
              "no strict JSON (" + read.not_strict + "): DeepSpeed would read it, Hugging Face does not");
   if (read.too_large.empty()) return;
   if (facts.trainer == Trainer::kPlain)
-    hits.add(config.path, "the config cannot be read: " + read.too_large + ", and DeepSpeed's reader stops there");
+    hits.add(config.path,
+             "the config cannot be read: " + read.too_large + ", and DeepSpeed's reader stops there");
   else
-    hits.add(config.path, read.too_large + ": DeepSpeed's reader stops there, Hugging Face's reads infinity", "",
-             Severity::kRisk);
+    hits.add(config.path, read.too_large + ": DeepSpeed's reader stops there, Hugging Face's reads infinity",
+             "", Severity::kRisk);
 }
 
 void wrong_type(const Facts& facts, Hits& hits) {

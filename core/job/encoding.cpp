@@ -71,8 +71,8 @@ std::string wide_encoding(std::string_view text) {
 std::string wide_hint(std::string_view text, std::string_view what) {
   std::string name = wide_encoding(text);
   if (name.empty()) return "";
-  return "it looks like " + name.substr(0, 6) + ": iconv -f " + name + " -t UTF-8 makes " + std::string(what) +
-         " of it";
+  return "it looks like " + name.substr(0, 6) + ": iconv -f " + name + " -t UTF-8 makes " +
+         std::string(what) + " of it";
 }
 
 bool take_mark(std::string_view* text) {

@@ -13,7 +13,8 @@ std::size_t sequence_length(std::string_view text);
 // Where the first byte stands that belongs to no well-formed sequence; npos: there is none.
 std::size_t first_broken(std::string_view text);
 
-// "UTF-16", "UTF-16LE", "UTF-32BE", …, as iconv names it, where the beginning of the text looks like it; "" elsewhere.
+// "UTF-16", "UTF-16LE", "UTF-32BE", …, as iconv names it, where the beginning of the text looks like it; ""
+// elsewhere.
 std::string wide_encoding(std::string_view text);
 
 // "it looks like UTF-16: iconv -f UTF-16 -t UTF-8 makes `what` of it"; "" where it is not wide.

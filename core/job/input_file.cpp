@@ -127,7 +127,8 @@ std::string read_input(const std::string& path, std::size_t most) {
   std::string part(kPart, '\0');
   while (std::size_t got = file.read(part.data(), part.size())) {
     text.append(part, 0, got);
-    if (text.size() > most) refuse(input_name(path), "is longer than " + size_text(most) + ", and no more is read");
+    if (text.size() > most)
+      refuse(input_name(path), "is longer than " + size_text(most) + ", and no more is read");
   }
   return text;
 }

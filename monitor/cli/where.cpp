@@ -23,7 +23,8 @@ std::size_t words_behind_dashes(int argc, char** argv) {
 
 CLI::Validator not_empty() {
   return CLI::Validator(
-      [](const std::string& word) { return std::string(word.empty() ? "an empty word names nothing" : ""); }, "");
+      [](const std::string& word) { return std::string(word.empty() ? "an empty word names nothing" : ""); },
+      "");
 }
 
 int bad_input(const std::string& text) {

@@ -424,3 +424,30 @@ def test_a_file_of_the_launch_command_that_may_not_be_read_is_named(name, tmp_pa
     words = ["doctor", "--json", "--only", "config", "--", "accelerate", "launch", "--config_file", "acc.yaml", "train.py"]
     said = subprocess.run([*ORDINARY, BUILD / "dshang", *words], cwd=tmp_path, env=ENV, capture_output=True, text=True, timeout=60)
     assert [one for one in json.loads(said.stdout)["not_checked"] if "denied" in one] == [f"{name}: Permission denied"]
+
+
+@pytest.mark.parametrize("content", [
+    '{"hidden_size": 64, "time_step_limit": [0.0, Infinity]}', '{"hidden_size": 64, "a": NaN, "b": -Infinity}', '{"hidden_size": 64, "a": "\\"Infinity, NaN", "b":NaN}',
+])
+def test_a_model_is_read_as_python_reads_it(content, tmp_path):
+    assert json.loads(content)["hidden_size"] == 64
+    (tmp_path / "config.json").write_text(content)
+    assert findings("--model", ".", "--facts", "-", "--only", "model", text="{}", cwd=tmp_path) == []
+
+
+@pytest.mark.parametrize("text", [
+    "\n" * 1_000_000 + "DO", "x = 1\n" + " " * 1_000_000 + "\nDO", "x" * 1_000_000 + "\nDO", "(" * 300_000 + "\nDO\n" + "\t" * 300_000,
+])
+@pytest.mark.parametrize("do, trainer", [
+    ("import deepspeed\nengine = deepspeed.initialize (model)", "plain deepspeed.initialize"), ("from transformers import Trainer, HfArgumentParser", "Hugging Face"),
+    ("    from  accelerate import Accelerator", "Hugging Face"), ("loss.backward()", None), ("# from_transformers import Trainer", None),
+])
+def test_a_script_of_any_form_is_searched(do, trainer, text, tmp_path):
+    """Neither many blanks nor an endless line take the stack."""
+    (tmp_path / "train.py").write_text(text.replace("DO", do))
+    (tmp_path / "c.json").write_text(json.dumps({**CONFIG, "zero_optimization": {"stage": 0}}))
+    said = doctor("c.json", "--only", "config", "--", "deepspeed", "--num_gpus", "2", "train.py", cwd=tmp_path, env=ENV)
+    first = " ".join(said.stdout.split("\n\n")[0].split())
+    assert said.returncode in (0, 1) and said.stderr == ""
+    assert (trainer in first) if trainer else "plain" not in first and "Hugging" not in first, first
+    assert ("calls loss.backward()" in " ".join(said.stdout.split())) == (do == "loss.backward()")
