@@ -31,8 +31,8 @@ class InputFile {
 
  private:
   std::string name_;
+  double size_ = 0;  // set by opening it, which comes behind
   int descriptor_ = -1;
-  double size_ = 0;
 };
 
 // The whole of it; one that is longer than `most` bytes is refused.
