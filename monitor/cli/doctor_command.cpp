@@ -125,8 +125,22 @@ void note_unread(Facts* facts) {
     facts->not_checked.push_back("the script " + launch.script + ": it does not exist here");
 }
 
+void refuse_two_of_standard_input(const Options& options) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"CONFIG", options.config},       {"--hostfile", options.hostfile}, {"--checkpoint", options.checkpoint},
+      {"--model", options.model},       {"--facts", options.facts},       {"--env-file", options.environment},
+  };
+  std::string named;
+  int count = 0;
+  for (const auto& [name, path] : files) {
+    if (path == "-") named += (count++ ? ", " : "") + std::string(name);
+  }
+  if (count > 1) throw std::runtime_error("standard input can be read once, and is named by " + named);
+}
+
 Facts gather(const Options& options, const std::vector<Area>& areas) {
   Facts facts;
+  refuse_two_of_standard_input(options);
   read_told(options, &facts);
   read_inputs(options, &facts);
   if (facts.told) return facts;

@@ -1,6 +1,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -63,6 +64,8 @@ int run(const Options& options) {
       return bad_input("explain: name a log, or give one on standard input (dshang explain --help)");
     logs.push_back("-");
   }
+  if (std::count(logs.begin(), logs.end(), "-") > 1)
+    return bad_input("explain: standard input can be read once, and is named more often");
   explain::Observed observed;
   {
     Bar bar(logs.size());

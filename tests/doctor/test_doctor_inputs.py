@@ -451,3 +451,13 @@ def test_a_script_of_any_form_is_searched(do, trainer, text, tmp_path):
     assert said.returncode in (0, 1) and said.stderr == ""
     assert (trainer in first) if trainer else "plain" not in first and "Hugging" not in first, first
     assert ("calls loss.backward()" in " ".join(said.stdout.split())) == (do == "loss.backward()")
+
+
+@pytest.mark.parametrize("words, named", [
+    (["doctor", "--facts", "-", "--env-file", "-"], "--facts, --env-file"), (["doctor", "-", "--hostfile", "-", "--model", "-"], "CONFIG, --hostfile, --model"),
+    (["doctor", "--checkpoint", "-", "--facts", "-"], "--checkpoint, --facts"), (["explain", "-", "log", "-"], "more often"),
+])
+def test_standard_input_is_read_once(words, named, tmp_path):
+    (tmp_path / "log").write_text("step 1\n")
+    said = subprocess.run([BUILD / "dshang", *words], cwd=tmp_path, env=ENV, input="{}", capture_output=True, text=True, timeout=60)
+    assert "standard input can be read once, and is named " in refused(said) and refused(said).endswith(named)
