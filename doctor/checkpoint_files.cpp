@@ -1,17 +1,19 @@
 // What lies in a checkpoint directory.
 #include <sys/statvfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <regex>
 #include <set>
 #include <sstream>
 #include <stdexcept>
 
-#include "doctor/command.h"
+#include "core/job/input_file.h"
 #include "doctor/facts_file.h"
 
 namespace dshang::doctor {
@@ -21,7 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMostFiles = 200000;
 constexpr std::uint64_t kLongestHeader = 64 << 20;  // bytes, of a safetensors file
-constexpr std::size_t kLongestEntry = 4096;         // of a line of ls
+constexpr std::size_t kLongestEntry = 4096;         // of a line of a listing, or of latest; no path is longer
+constexpr std::size_t kMostUnread = 4;              // that are named
 
 void note_content(const std::string& name, const std::string& content, Checkpoint* checkpoint) {
   if (name == "latest") checkpoint->latest = content;
@@ -29,18 +32,57 @@ void note_content(const std::string& name, const std::string& content, Checkpoin
 }
 
 // https://github.com/huggingface/safetensors#format: eight bytes length, then a JSON object.
-bool has_empty_tensors(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
+bool has_empty_tensors(const std::string& path, double bytes) {
+  job::InputFile file(path);
+  auto fill = [&](char* to, std::size_t size) {
+    for (std::size_t got = 1; size > 0 && got > 0; to += got, size -= got) got = file.read(to, size);
+    if (size > 0) throw std::runtime_error(path + ": it ends within its header");
+  };
   std::uint64_t length = 0;
-  if (!file.read(reinterpret_cast<char*>(&length), sizeof length) || length > kLongestHeader) return false;
+  fill(reinterpret_cast<char*>(&length), sizeof length);
+  if (length > kLongestHeader || static_cast<double>(length) > bytes)
+    throw std::runtime_error(path + ": its header cannot be as long as it says");
   std::string text(length, '\0');
-  if (!file.read(text.data(), static_cast<std::streamsize>(length))) return false;
-  Json header = Json::parse(text, nullptr, false);
-  if (!header.is_object()) return false;
+  fill(text.data(), length);
+  Json header = read_object(text, path + ": its header");
   for (const auto& [name, tensor] : header.items()) {
     if (tensor.is_object() && tensor.value("shape", Json()) == Json::array({0})) return true;
   }
   return false;
+}
+
+void note_unread(const std::string& what, Checkpoint* checkpoint) {
+  if (checkpoint->unread.size() < kMostUnread)
+    checkpoint->unread.push_back(what);
+  else if (checkpoint->unread.size() == kMostUnread)
+    checkpoint->unread.push_back("more in " + checkpoint->path);
+}
+
+std::string trimmed_line(const std::string& text) {
+  std::string line = text.substr(0, text.find('\n'));
+  while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
+  return line;
+}
+
+// A file without content is one of a copy of the tree, made for this.
+void look_into(const std::string& path, Checkpoint::File* file, Checkpoint* checkpoint) {
+  const bool latest = file->path == "latest";
+  try {
+    if (file->path.ends_with(".safetensors") && file->bytes > 0)
+      file->empty_tensors = has_empty_tensors(path, file->bytes);
+    if (latest || file->path == "latest_universal")
+      note_content(file->path, trimmed_line(job::read_input(path, kLongestEntry)), checkpoint);
+  } catch (const std::runtime_error& failed) {
+    if (latest) checkpoint->latest_unread = true;
+    note_unread(failed.what(), checkpoint);
+  }
+}
+
+// What an iterator would step over without a word.
+void look_for_closed(const fs::path& folder, const std::string& name, Checkpoint* checkpoint) {
+  if (access(folder.c_str(), R_OK | X_OK) == 0) return;
+  note_unread(folder.string() + ": " + std::strerror(errno), checkpoint);
+  checkpoint->closed.push_back(name);
 }
 
 void add_directory(const fs::path& root, Checkpoint* checkpoint) {
@@ -50,13 +92,13 @@ void add_directory(const fs::path& root, Checkpoint* checkpoint) {
   fs::recursive_directory_iterator all(root, fs::directory_options::skip_permission_denied, error), end;
   for (; !error && all != end && checkpoint->files.size() < kMostFiles; all.increment(error)) {
     std::error_code of_file;
-    if (!all->is_regular_file(of_file)) continue;
     std::string name = all->path().lexically_relative(root).string();
+    if (all->is_directory(of_file)) look_for_closed(all->path(), name, checkpoint);
+    if (!all->is_regular_file(of_file)) continue;
     double bytes = static_cast<double>(all->file_size(of_file));
-    bool empty = name.ends_with(".safetensors") && has_empty_tensors(all->path());
-    checkpoint->files.push_back({name, of_file ? 0 : bytes, empty});
-    if (name == "latest" || name == "latest_universal")
-      note_content(name, first_line(all->path().string()), checkpoint);
+    Checkpoint::File file{name, of_file ? 0 : bytes, false};
+    look_into(all->path().string(), &file, checkpoint);
+    checkpoint->files.push_back(std::move(file));
   }
   if (error) throw std::runtime_error(root.string() + ": " + error.message());
   struct statvfs disk {};
@@ -72,7 +114,7 @@ std::optional<std::string> name_in_long_line(const std::string& line) {
   static const std::regex total("total \\S+");
   std::smatch parts;
   if (std::regex_match(line, total)) return "";
-  if (line.size() > kLongestEntry || !std::regex_match(line, parts, entry)) return std::nullopt;
+  if (!std::regex_match(line, parts, entry)) return std::nullopt;
   std::string name = parts[2];
   return parts[1] == "-" ? name : parts[1] == "l" ? name.substr(0, name.find(" -> ")) : "";
 }
@@ -90,6 +132,7 @@ std::vector<std::string> listed(const std::string& text) {
   std::istringstream lines(text);
   bool begins = true;  // of the text, or after an empty line
   for (std::string line; std::getline(lines, line);) {
+    if (line.size() > kLongestEntry) continue;
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
     bool head = begins && line.size() > 1 && line.ends_with(':');
     begins = line.empty();
@@ -142,10 +185,11 @@ void add_listing(const std::string& text, Checkpoint* checkpoint) {
 
 Checkpoint read_checkpoint(const std::string& path) {
   Checkpoint checkpoint;
-  checkpoint.path = path;
+  checkpoint.path = job::input_name(path);
   std::error_code error;
   if (fs::is_directory(path, error)) {
     add_directory(path, &checkpoint);
+    if (checkpoint.latest_unread) guess_latest(&checkpoint);
   } else {
     add_listing(read_text(path), &checkpoint);
   }

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 
 namespace dshang::doctor {
 
@@ -41,7 +42,7 @@ std::string Config::text(std::string_view dotted) const {
 int Config::stage() const {
   const Json* block = at("zero_optimization");
   if (block && block->is_boolean()) return block->get<bool>() ? 1 : 0;
-  return static_cast<int>(number("zero_optimization.stage").value_or(0));
+  return whole_part(number("zero_optimization.stage").value_or(0));
 }
 
 std::string Config::device(std::string_view block) const {
@@ -64,6 +65,12 @@ std::string number_text(double value) {
   bool whole = std::floor(value) == value && std::fabs(value) < 1e15;
   std::snprintf(text, sizeof text, whole ? "%.0f" : "%.10g", value);
   return text;
+}
+
+int whole_part(double value) {
+  constexpr int kLeast = std::numeric_limits<int>::min(), kMost = std::numeric_limits<int>::max();
+  if (std::isnan(value)) return 0;
+  return value <= kLeast ? kLeast : value >= kMost ? kMost : static_cast<int>(value);
 }
 
 std::string lower(std::string text) {

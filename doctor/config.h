@@ -13,6 +13,7 @@ namespace dshang::doctor {
 struct Config {
   std::string path;  // as it was given
   Document document;
+  std::string content{};  // as it was read; "" where it is told otherwise
 
   bool readable() const { return document.value.is_object(); }
   // Null where the key, or a block on the way to it, is absent.
@@ -37,6 +38,8 @@ struct Config {
 
 // As a number is written in JSON: 8, not 8.000000.
 std::string number_text(double value);
+// The nearest number that an int holds; infinity is one.
+int whole_part(double value);
 std::string lower(std::string text);
 // Names and values as they are shown: of a long one its beginning.
 std::string shortened(const std::string& text);

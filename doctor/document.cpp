@@ -2,17 +2,39 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cstdio>
 #include <cstring>
+#include <limits>
 #include <stdexcept>
 #include <utility>
+
+#include "core/job/encoding.h"
 
 namespace dshang::doctor {
 namespace {
 
-constexpr int kDeepest = 200;  // nested objects and lists
+constexpr int kDeepest = 400;  // nested objects and lists; hjson itself ends at some more
 constexpr std::string_view kMarks = "{}[],:";
+constexpr const char* kTooDeep = "nested too deep";
 
 bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+std::string place_of(std::string_view text, std::size_t at) {
+  std::size_t line = 1, column = 1;
+  for (std::size_t i = 0; i < at && i < text.size(); ++i) {
+    ++column;
+    if (text[i] == '\n') ++line, column = 1;
+  }
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+bool infinite(std::string_view word) {
+  double value = 0;
+  auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc::result_out_of_range || end != word.data() + word.size()) return false;
+  return word.find("e-") == std::string_view::npos && word.find("E-") == std::string_view::npos;
+}
 
 // HJSON as https://hjson.github.io/syntax.html has it.
 class Reader {
@@ -38,14 +60,7 @@ class Reader {
   bool ended() const { return at_ >= text_.size(); }
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
-  std::string place(std::size_t at) const {
-    std::size_t line = 1, column = 1;
-    for (std::size_t i = 0; i < at && i < text_.size(); ++i) {
-      ++column;
-      if (text_[i] == '\n') ++line, column = 1;
-    }
-    return "line " + std::to_string(line) + ", column " + std::to_string(column);
-  }
+  std::string place(std::size_t at) const { return place_of(text_, at); }
 
   [[noreturn]] void fail(const std::string& what) const {
     if (!swallowed_.empty()) throw std::runtime_error(swallowed_);
@@ -84,7 +99,7 @@ class Reader {
   }
 
   Json value(const std::string& path) {
-    if (++depth_ > kDeepest) fail("nested too deep");
+    if (++depth_ > kDeepest) fail(kTooDeep);
     Json result;
     char c = peek();
     if (c == '{') {
@@ -240,6 +255,13 @@ class Reader {
       while (!word.empty() && blank(word.back())) word.remove_suffix(1);
       Json value;
       if (constant(word, &value)) return value;
+      if (infinite(word)) {
+        if (document_->too_large.empty())
+          document_->too_large =
+              place(start) + ": the number " + std::string(word.substr(0, 40)) + " is too large";
+        return word.starts_with('-') ? -std::numeric_limits<double>::infinity()
+                                     : std::numeric_limits<double>::infinity();
+      }
       if (line_ends && word.empty()) fail("a value is missing");
       if (!line_ends) continue;
       note_bare(start, word);
@@ -248,10 +270,71 @@ class Reader {
   }
 };
 
-// "line 2, column 3" of nlohmann's own message.
+// "line 2, column 3" of nlohmann's own message, and what stands behind it.
 std::string place_in(const std::string& message) {
   std::size_t from = message.find("line "), to = message.find(':', from);
   return from == std::string::npos ? "" : message.substr(from, to - from);
+}
+
+// "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while …; last read: 'x'"
+std::string what_of(const Json::exception& error) {
+  std::string text = error.what();
+  std::size_t place = text.find(" at line "), code = text.find("] ");
+  std::size_t from = place != std::string::npos ? text.find(": ", place) : code;
+  if (from != std::string::npos) text = text.substr(from + 2);
+  return text.substr(0, text.find("; last read"));
+}
+
+std::string broken_at(std::string_view text, std::size_t at) {
+  char byte[8];
+  std::snprintf(byte, sizeof byte, "0x%02x", static_cast<unsigned>(static_cast<unsigned char>(text[at])));
+  return place_of(text, at) + ": the byte " + byte + " is no UTF-8";
+}
+
+// Why Python cannot decode the file; "" it can.
+std::string no_utf8(std::string_view text) {
+  std::string wide = job::wide_hint(text, "a config");
+  std::size_t broken = job::first_broken(text);
+  if (!wide.empty() || broken == std::string_view::npos) return wide;
+  return broken_at(text, broken) + ", and Python stops there; save the file as UTF-8";
+}
+
+// Python's json writes and reads numbers that JSON has no word for (time_step_limit of a Mamba model): null here.
+std::string without_infinity(std::string_view text) {
+  std::string result(text);
+  bool quoted = false;
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (quoted && result[i] == '\\') {
+      ++i;
+      continue;
+    }
+    if (result[i] == '"') quoted = !quoted;
+    if (quoted) continue;
+    for (const char* word : {"-Infinity", "Infinity", "NaN"}) {
+      const std::size_t length = std::strlen(word);
+      if (result.compare(i, length, word) == 0) result.replace(i, length, "null");
+    }
+  }
+  return result;
+}
+
+// As JSON has it: parsing is safe at any depth, but copying and printing are not.
+bool too_deep(std::string_view text) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (quoted && c == '\\') {
+      ++i;
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '{' || c == '[') && ++depth > kDeepest) {
+      return true;
+    } else if (!quoted && (c == '}' || c == ']')) {
+      --depth;
+    }
+  }
+  return false;
 }
 
 std::string python_words(std::string_view text) {
@@ -265,21 +348,42 @@ std::string python_words(std::string_view text) {
 
 Document read_document(std::string_view text) {
   Document document;
-  if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-  try {
-    Json strict = Json::parse(text);
-  } catch (const Json::exception& error) {
-    document.not_strict = place_in(error.what());
-    if (document.not_strict.empty()) document.not_strict = "somewhere";
-  }
+  document.error = no_utf8(text);
+  if (!document.error.empty()) return document;
+  const bool marked = job::take_mark(&text);
   try {
     document.value = Reader(text, &document).read();
   } catch (const std::runtime_error& error) {
     document.error = error.what() + python_words(text);
+    return document;  // what is nested too deep is not to be parsed
   }
-  if (!document.not_strict.empty() && !document.not_strict_why.empty())
+  try {
+    Json strict = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    document.not_strict = document.not_strict_why.empty() ? place_in(error.what()) : document.not_strict_why;
+    if (document.not_strict.empty()) document.not_strict = "somewhere";
+  } catch (const Json::out_of_range&) {  // a number that is infinite, which Python reads
     document.not_strict = document.not_strict_why;
+  }
+  if (marked) document.not_strict = "line 1, column 1: a byte order mark";
   return document;
+}
+
+Json read_object(std::string_view text, const std::string& origin) {
+  auto fail = [&](const std::string& why) { throw std::runtime_error(origin + why); };
+  job::take_mark(&text);
+  if (too_deep(text)) fail(std::string(" is ") + kTooDeep);
+  Json value;
+  try {
+    value = Json::parse(without_infinity(text));
+  } catch (const Json::exception& error) {
+    std::size_t broken = job::first_broken(text);
+    std::string place = place_in(error.what());
+    if (broken != std::string_view::npos) fail(" is no JSON: " + broken_at(text, broken));
+    fail(" is no JSON: " + (place.empty() ? "" : place + ": ") + what_of(error));
+  }
+  if (!value.is_object()) fail(" is no JSON object");
+  return value;
 }
 
 }  // namespace dshang::doctor

@@ -10,7 +10,7 @@ std::optional<int> Facts::data_parallel() const {
   int share = 1;
   if (config && config->readable()) {
     for (const char* key : {"tensor_parallel.autotp_size", "sequence_parallel_size"}) {
-      int size = static_cast<int>(config->number(key).value_or(1));
+      int size = whole_part(config->number(key).value_or(1));
       if (size > 1) share *= size;
     }
   }

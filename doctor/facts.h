@@ -22,11 +22,13 @@ struct Launch {
   std::map<std::string, std::string> options;  // of the launcher, names without dashes, _ for -
   std::string script, script_text;             // the first *.py, and what is in it
   std::string config;                          // of --deepspeed or --deepspeed_config, or accelerate's
+  std::vector<std::string> unread{};           // files that are there: "train.py: Permission denied"
 };
 
 struct Hostfile {
   std::string path;
   std::vector<std::string> lines;
+  int no_utf8 = 0;  // the first line that Python cannot decode, counted from 1
 };
 
 struct Gpu {
@@ -87,13 +89,16 @@ struct Checkpoint {
   std::string path;
   std::vector<File> files;
   std::optional<std::string> latest, latest_universal;
-  bool latest_unread = false;  // the file is there, and a listing does not tell what is in it
+  bool latest_unread = false;  // the file is there, and what is in it is not known
+  std::vector<std::string> closed{};  // folders below it that cannot be looked into
+  std::vector<std::string> unread{};  // "PATH: why", of these and of files
   std::optional<double> free_bytes;
 };
 
 struct Model {
   std::string path;
   Json config;
+  bool marked = false;  // a byte order mark stands before it
 };
 
 struct Facts {

@@ -1,15 +1,22 @@
 #include "doctor/facts_file.h"
 
+#include <cmath>
 #include <filesystem>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 
+#include "core/job/input_file.h"
+#include "doctor/hostfile.h"
+#include "doctor/resources.h"
 #include "doctor/schema.h"
 
 namespace dshang::doctor {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int kMostRanks = 10000000;
 
 struct Source {
   std::string directory;
@@ -25,6 +32,48 @@ Setter set(Field Facts::*field) {
 template <typename T, typename Field>
 Setter machine(Field Machine::*field) {
   return [field](const Json& value, const Source& source) { source.facts->machine.*field = value.get<T>(); };
+}
+
+// The library takes true for 1, and cuts fractions off.
+double number_in(const Json& value) {
+  if (!value.is_number())
+    throw Json::type_error::create(302, std::string("type must be number, but is ") + value.type_name(),
+                                   &value);
+  return value.get<double>();
+}
+
+int whole(const Json& value, int least, int most) {
+  double number = number_in(value);
+  if (std::floor(number) != number || number < least || number > most)
+    throw std::runtime_error("must be a whole number from " + std::to_string(least) + " to " +
+                             std::to_string(most) + ", not " + number_text(number));
+  return static_cast<int>(number);
+}
+
+double amount(const Json& value) {
+  double number = number_in(value);
+  if (number < 0) throw std::runtime_error("must not be negative, as " + number_text(number) + " is");
+  return number;
+}
+
+Setter count(std::optional<int> Facts::*field, int least, int most) {
+  return [=](const Json& value, const Source& source) { source.facts->*field = whole(value, least, most); };
+}
+
+Setter count(std::optional<int> Machine::*field) {
+  return [=](const Json& value, const Source& source) {
+    source.facts->machine.*field = whole(value, 0, std::numeric_limits<int>::max());
+  };
+}
+
+Setter bytes(std::optional<double> Machine::*field) {
+  return [=](const Json& value, const Source& source) { source.facts->machine.*field = amount(value); };
+}
+
+void parameters(const Json& value, const Source& source) { source.facts->parameters = amount(value); }
+
+std::optional<double> amount_in(const Json& object, const char* name) {
+  return object.contains(name) ? std::optional(amount(object.at(name))) : std::nullopt;
 }
 
 template <typename T>
@@ -46,7 +95,7 @@ void config(const Json& value, const Source& source) {
     return;
   }
   fs::path path = value.get<std::string>();
-  if (!fs::exists(path)) path = fs::path(source.directory) / path;
+  if (!path.empty() && !job::is_there(path.string())) path = fs::path(source.directory) / path;
   source.facts->config = read_config(path.string());
 }
 
@@ -55,8 +104,8 @@ void gpu(const Json& value, const Source& source) {
     Gpu gpu;
     gpu.name = one.value("name", "");
     gpu.compute_cap = one.value("compute_cap", "");
-    gpu.memory_bytes = optional_of<double>(one, "memory_bytes");
-    gpu.foreign_bytes = optional_of<double>(one, "foreign_bytes");
+    gpu.memory_bytes = amount_in(one, "memory_bytes");
+    gpu.foreign_bytes = amount_in(one, "foreign_bytes");
     gpu.foreign_process = one.value("foreign_process", "");
     source.facts->machine.gpu.push_back(gpu);
   }
@@ -64,21 +113,24 @@ void gpu(const Json& value, const Source& source) {
 }
 
 void busy_ports(const Json& value, const Source& source) {
-  for (const auto& [port, owner] : value.items())
-    source.facts->machine.busy_ports[std::stoi(port)] = owner.get<std::string>();
+  for (const auto& [name, owner] : value.items()) {
+    auto port = whole_number(&name);
+    if (!port || *port < 1 || *port > 65535) throw std::runtime_error("'" + shortened(name) + "' is no port");
+    source.facts->machine.busy_ports[*port] = owner.get<std::string>();
+  }
 }
 
 void jit_locks(const Json& value, const Source& source) {
   for (const Json& one : value)
     source.facts->machine.jit_locks.push_back(
-        {one.at("path").get<std::string>(), one.at("age_s").get<double>(), one.value("building", false)});
+        {one.at("path").get<std::string>(), amount(one.at("age_s")), one.value("building", false)});
 }
 
 void places(const Json& value, const Source& source) {
   for (const auto& [path, one] : value.items()) {
     source.facts->machine.places[path] = {one.value("filesystem", ""), optional_of<bool>(one, "writable"),
                                           optional_of<bool>(one, "rotational"),
-                                          optional_of<double>(one, "free_bytes"), one.value("within", "")};
+                                          amount_in(one, "free_bytes"), one.value("within", "")};
   }
 }
 
@@ -91,7 +143,7 @@ void other_nodes(const Json& value, const Source& source) {
   for (const Json& one : value) {
     Node node{one.at("name").get<std::string>(), one.value("unreachable", ""), {}};
     if (one.contains("facts")) node.facts = one.at("facts").get<std::map<std::string, std::string>>();
-    node.slots = optional_of<int>(one, "slots");
+    if (one.contains("slots")) node.slots = whole(one.at("slots"), 0, kMostSlots);
     source.facts->other_nodes.push_back(node);
   }
 }
@@ -110,15 +162,15 @@ void script_text(const Json& value, const Source& source) {
 
 const std::map<std::string, Setter>& setters() {
   static const std::map<std::string, Setter> all = {
-      {"world_size", set<int>(&Facts::world_size)},
-      {"nodes", set<int>(&Facts::nodes)},
-      {"ranks_per_node", set<int>(&Facts::ranks_per_node)},
-      {"local_rank", set<int>(&Facts::local_rank)},
-      {"tp_size", set<int>(&Facts::tp_size)},
-      {"stage", set<int>(&Facts::stage)},
+      {"world_size", count(&Facts::world_size, 1, kMostRanks)},
+      {"nodes", count(&Facts::nodes, 1, kMostRanks)},
+      {"ranks_per_node", count(&Facts::ranks_per_node, 1, kMostRanks)},
+      {"local_rank", count(&Facts::local_rank, -1, kMostRanks)},  // -1: DeepSpeed's for none
+      {"tp_size", count(&Facts::tp_size, 1, kMostRanks)},
+      {"stage", count(&Facts::stage, 0, 3)},
       {"load_universal", set<bool>(&Facts::load_universal)},
       {"kernel_inject", set<bool>(&Facts::kernel_inject)},
-      {"parameters", set<double>(&Facts::parameters)},
+      {"parameters", parameters},
       {"trainer", trainer},
       {"hf", set<Json>(&Facts::hf)},
       {"client_optimizer", set<std::string>(&Facts::client_optimizer)},
@@ -135,11 +187,11 @@ const std::map<std::string, Setter>& setters() {
       {"environment", set<std::map<std::string, std::string>>(&Facts::environment)},
       {"exported_names", set<std::vector<std::string>>(&Facts::exported_names)},
       {"other_nodes", other_nodes},
-      {"shm_bytes", machine<double>(&Machine::shm_bytes)},
-      {"memory_bytes", machine<double>(&Machine::memory_bytes)},
-      {"memlock_bytes", machine<double>(&Machine::memlock_bytes)},
-      {"open_files", machine<int>(&Machine::open_files)},
-      {"gpus", machine<int>(&Machine::gpus)},
+      {"shm_bytes", bytes(&Machine::shm_bytes)},
+      {"memory_bytes", bytes(&Machine::memory_bytes)},
+      {"memlock_bytes", bytes(&Machine::memlock_bytes)},
+      {"open_files", count(&Machine::open_files)},
+      {"gpus", count(&Machine::gpus)},
       {"gpu", gpu},
       {"interfaces", machine<std::vector<std::string>>(&Machine::interfaces)},
       {"infiniband", machine<bool>(&Machine::infiniband)},
@@ -194,8 +246,7 @@ Facts assumed_facts() {
 
 void apply_facts(const std::string& text, const std::string& origin, const std::string& directory,
                  Facts* facts) {
-  Json object = Json::parse(text, nullptr, false);
-  if (!object.is_object()) throw std::runtime_error(origin + " is no JSON object");
+  Json object = read_object(text, origin);
   for (const auto& [name, value] : object.items()) {
     auto setter = setters().find(name);
     if (setter == setters().end()) throw std::runtime_error(origin + ": " + unknown_fact(name));
@@ -204,8 +255,6 @@ void apply_facts(const std::string& text, const std::string& origin, const std::
       setter->second(value, Source{directory, facts});
     } catch (const Json::exception& error) {
       throw std::runtime_error(origin + ": '" + name + "' has a value of the wrong type: " + reason(error));
-    } catch (const std::logic_error&) {
-      throw std::runtime_error(origin + ": '" + name + "' has a value that is no number");
     } catch (const std::runtime_error& error) {
       throw std::runtime_error(origin + ": '" + name + "': " + error.what());
     }

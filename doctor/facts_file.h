@@ -19,7 +19,8 @@ void apply_facts(const std::string& text, const std::string& origin, const std::
 // KEY=VALUE lines, as in .deepspeed_env; blank lines and # are skipped, `export ` and quotes are taken off.
 std::map<std::string, std::string> read_environment(const std::string& text, const std::string& origin);
 
-// The file's text; throws std::runtime_error naming path and reason.  "-" is standard input.
+// The file's text; throws std::runtime_error naming path and reason (core/job/input_file.h), also of a text
+// that is UTF-16, or too long.  "-" is standard input.
 std::string read_text(const std::string& path);
 
 Config read_config(const std::string& path);

@@ -1,13 +1,11 @@
 // The files that the command line names.
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <stdexcept>
 
+#include "core/job/encoding.h"
+#include "core/job/input_file.h"
 #include "doctor/base64.h"
 #include "doctor/facts_file.h"
 
@@ -37,16 +35,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 }  // namespace
 
 std::string read_text(const std::string& path) {
-  std::FILE* file = path == "-" ? stdin : std::fopen(path.c_str(), "rb");
-  if (!file) throw std::runtime_error(path + ": " + std::strerror(errno));
-  std::string text;
-  char part[65536];
-  for (std::size_t got; text.size() < kLargestText && (got = std::fread(part, 1, sizeof part, file)) > 0;)
-    text.append(part, got);
-  bool failed = std::ferror(file);
-  int error = errno;
-  if (file != stdin) std::fclose(file);
-  if (failed) throw std::runtime_error(path + ": " + std::strerror(error));
+  std::string text = job::read_input(path, kLargestText);
+  std::string wide = job::wide_hint(text, "text");
+  if (!wide.empty()) throw std::runtime_error(job::input_name(path) + ": " + wide);
   return text;
 }
 
@@ -57,7 +48,7 @@ std::map<std::string, std::string> read_environment(const std::string& text, con
     ++number;
     line = trimmed(line);
     if (line.empty() || line[0] == '#') continue;
-    if (line.starts_with("export ")) line = trimmed(line.substr(7));
+    if (line.starts_with("export ") || line.starts_with("export\t")) line = trimmed(line.substr(7));
     std::size_t equals = line.find('=');
     if (equals == std::string::npos || equals == 0)
       throw std::runtime_error(origin + ": line " + std::to_string(number) + " is no KEY=VALUE");
@@ -68,17 +59,26 @@ std::map<std::string, std::string> read_environment(const std::string& text, con
   return result;
 }
 
-Config read_config(const std::string& path) { return {path, read_document(read_text(path))}; }
+Config read_config(const std::string& path) {
+  std::string text = job::read_input(path, kLargestText);
+  Document document = read_document(text);
+  return {job::input_name(path), std::move(document), std::move(text)};
+}
 
 std::optional<Config> config_in_base64(const std::string& text) {
   auto inner = text_in_base64(text);
   if (!inner) return std::nullopt;
-  Config config{"the config in base64", read_document(*inner)};
+  Config config{"the config in base64", read_document(*inner), *inner};
   return config.readable() ? std::optional(std::move(config)) : std::nullopt;
 }
 
 Hostfile read_hostfile(const std::string& path) {
-  Hostfile hostfile{path, lines_of(read_text(path))};
+  const std::string text = read_text(path);
+  Hostfile hostfile{job::input_name(path), lines_of(text)};
+  std::size_t broken = job::first_broken(text);
+  std::string_view before = std::string_view(text).substr(0, broken);
+  if (broken != std::string::npos)
+    hostfile.no_utf8 = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
   for (std::string& line : hostfile.lines) line.resize(std::min(line.size(), kLongestLine));
   return hostfile;
 }
@@ -86,9 +86,10 @@ Hostfile read_hostfile(const std::string& path) {
 Model read_model(const std::string& path) {
   std::error_code error;
   std::string file = fs::is_directory(path, error) ? (fs::path(path) / "config.json").string() : path;
-  Json config = Json::parse(read_text(file), nullptr, false);
-  if (!config.is_object()) throw std::runtime_error(file + " is no JSON object");
-  return {file, std::move(config)};
+  const std::string text = read_text(file);
+  std::string_view content = text;
+  bool marked = job::take_mark(&content);
+  return {job::input_name(file), read_object(content, job::input_name(file)), marked};
 }
 
 }  // namespace dshang::doctor

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/job/encoding.h"
+#include "core/job/input_file.h"
 #include "doctor/facts_file.h"
 
 namespace dshang::doctor {
@@ -125,21 +127,31 @@ void take_config(Launch* launch, std::size_t at) {
   }
 }
 
+// Of a file that the command names.  What is there and cannot be read is noted.
+bool read_named(const std::string& path, std::string* text, Launch* launch) {
+  std::error_code error;
+  if (path.empty() || fs::is_directory(path, error) || !job::is_there(path)) return false;
+  try {
+    *text = read_text(path);
+  } catch (const std::runtime_error& failed) {
+    launch->unread.push_back(failed.what());
+    return false;
+  }
+  return true;
+}
+
 // accelerate's --config_file: what it says and the command does not.
 void take_options_of_accelerate(Launch* launch) {
   bool accelerate = launch->launcher == "accelerate" || launch->below == "accelerate";
   auto file = launch->options.find("config_file");
-  std::error_code error;
-  if (!accelerate || file == launch->options.end() || !fs::is_regular_file(file->second, error)) return;
+  if (!accelerate || file == launch->options.end()) return;
   static const std::regex entry(
       "\\s*(deepspeed_config_file|num_processes|num_machines):\\s*['\"]?([^'\"#]*[^'\"#\\s]).*");
   std::string text;
-  try {
-    text = read_text(file->second);
-  } catch (const std::runtime_error&) {
-    return;  // the configuration is said among what was not checked
-  }
-  std::istringstream lines(text);
+  if (!read_named(file->second, &text, launch)) return;
+  std::string_view content = text;
+  job::take_mark(&content);
+  std::istringstream lines{std::string(content)};
   for (std::string line; std::getline(lines, line);) {
     std::smatch parts;
     if (line.size() < kLongestLineOfYaml && std::regex_match(line, parts, entry) && parts[2] != "null")
@@ -160,14 +172,7 @@ Launch read_launch(std::vector<std::string> words) {
   if (below && !launcher_of(launch.words[at]).empty()) launch.below = take_program(&launch, &at);
   take_options_of_accelerate(&launch);
   if (at < launch.words.size()) launch.script = launch.words[at];
-  std::error_code error;
-  if (fs::is_regular_file(launch.script, error)) {
-    try {
-      launch.script_text = read_text(launch.script);
-    } catch (const std::runtime_error&) {
-      launch.script_text.clear();  // said among what was not checked
-    }
-  }
+  read_named(launch.script, &launch.script_text, &launch);
   for (const char* name : {"deepspeed_config", "deepspeed_config_file"}) {
     if (launch.options.contains(name)) launch.config = launch.options[name];
   }

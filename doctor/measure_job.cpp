@@ -7,6 +7,8 @@
 #include <stdexcept>
 
 #include "doctor/command.h"
+#include "doctor/hostfile.h"
+#include "doctor/lines.h"
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
 #include "doctor/resources.h"
@@ -17,13 +19,12 @@ namespace {
 namespace fs = std::filesystem;
 
 void ranks_of_hostfile(Facts* facts) {
-  static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d{1,6}).*");
   int nodes = 0, ranks = 0, most = 0;
   for (const std::string& line : facts->hostfile->lines) {
-    std::smatch parts;
-    if (line.starts_with("#") || !std::regex_match(line, parts, entry)) continue;
-    int slots = std::stoi(parts[2]);
-    ++nodes, ranks += slots, most = std::max(most, slots);
+    auto entry = entry_of(line);
+    if (!entry) continue;
+    if (entry->too_many) return;
+    ++nodes, ranks += entry->slots, most = std::max(most, entry->slots);
   }
   if (nodes == 0) return;
   facts->nodes = nodes;
@@ -94,12 +95,12 @@ void ranks_of_deepspeed(const Resources& started, Facts* facts) {
 void trainer_of_script(Facts* facts) {
   const std::string& text = facts->launch.script_text;
   if (text.empty() || facts->trainer != Trainer::kUnknown) return;
-  static const std::regex hf("(^|\n)\\s*(from|import)\\s+(transformers|accelerate|trl)\\b");
+  static const std::regex hf("^\\s*(from|import)\\s+(transformers|accelerate|trl)\\b");
   static const std::regex engine("\\bdeepspeed\\.initialize\\s*\\(");
-  bool initializes = std::regex_search(text, engine);
+  bool initializes = any_line(text, engine);
   if (initializes) {
     facts->trainer = Trainer::kPlain;
-  } else if (std::regex_search(text, hf) &&
+  } else if (any_line(text, hf) &&
              (text.find("Trainer") != std::string::npos || text.find("ccelerat") != std::string::npos)) {
     facts->trainer = Trainer::kHf;
   }
@@ -110,7 +111,7 @@ void trainer_of_script(Facts* facts) {
 void arguments_of_trainer(Facts* facts) {
   const Launch& launch = facts->launch;
   static const std::regex parser("\\b(HfArgumentParser|TrlParser)\\b");
-  if (facts->trainer != Trainer::kHf || !std::regex_search(launch.script_text, parser)) return;
+  if (facts->trainer != Trainer::kHf || !any_line(launch.script_text, parser)) return;
   auto at = std::find(launch.words.begin(), launch.words.end(), launch.script);
   Json arguments = Json::object();
   for (; at != launch.words.end(); ++at) {
@@ -256,7 +257,9 @@ void measure_job(Facts* facts) {
   arguments_of_trainer(facts);
   names_of_deepspeed_env(facts);
   if (facts->config && !facts->world_size && (!started || started->refused.empty()))
-    facts->not_checked.push_back("the number of ranks: give the launch command after --, or --hostfile");
+    facts->not_checked.push_back("the number of ranks: " +
+                                 (facts->hostfile ? facts->hostfile->path + " does not tell it"
+                                                  : "give the launch command after --, or --hostfile"));
 }
 
 }  // namespace dshang::doctor

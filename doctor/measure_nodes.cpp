@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "doctor/command.h"
+#include "doctor/hostfile.h"
 #include "doctor/measure.h"
 
 namespace dshang::doctor {
@@ -114,14 +115,14 @@ Node ask(const std::string& host, const std::string& text) {
 
 void measure_nodes(const std::string& folder, Facts* facts) {
   if (!facts->hostfile) return;
-  static const std::regex entry("^\\s*([^\\s#-]\\S*)\\s+slots=(\\d{1,6}).*");
   std::set<std::string> seen;
   std::vector<std::pair<int, std::future<Node>>> answers;
   std::string text = question(*facts, folder);
   for (const std::string& line : facts->hostfile->lines) {
-    std::smatch parts;
-    if (std::regex_match(line, parts, entry) && seen.insert(parts[1]).second)
-      answers.emplace_back(std::stoi(parts[2]), std::async(std::launch::async, ask, parts[1].str(), text));
+    auto entry = entry_of(line);
+    if (!entry || entry->host.starts_with('-')) continue;  // ssh would take it for an option
+    if (seen.insert(entry->host).second)
+      answers.emplace_back(entry->slots, std::async(std::launch::async, ask, entry->host, text));
   }
   for (auto& [slots, answer] : answers) {
     facts->other_nodes.push_back(answer.get());

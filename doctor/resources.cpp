@@ -1,14 +1,14 @@
 #include "doctor/resources.h"
 
 #include <algorithm>
-#include <regex>
 #include <sstream>
+
+#include "doctor/hostfile.h"
 
 namespace dshang::doctor {
 namespace {
 
 constexpr const char* kLocal = "localhost";
-constexpr int kMostSlots = 100000;  // of a host
 
 // A host of which nobody knows the slots has none here.
 using Slots = std::optional<std::set<int>>;
@@ -21,16 +21,14 @@ std::set<int> first_slots(int count) {
 }
 
 Pool pool_of(const Facts& facts) {
-  static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d{1,6}).*");
   if (!facts.hostfile) {
     int gpus = facts.machine.gpus.value_or(0);
     return {{kLocal, gpus > 0 ? Slots(first_slots(gpus)) : std::nullopt}};
   }
   Pool pool;
   for (const std::string& line : facts.hostfile->lines) {
-    std::smatch parts;
-    if (line.starts_with("#") || !std::regex_match(line, parts, entry)) continue;
-    pool.emplace_back(parts[1], first_slots(std::min(std::stoi(parts[2]), kMostSlots)));
+    auto entry = entry_of(line);
+    if (entry) pool.emplace_back(entry->host, entry->too_many ? Slots() : Slots(first_slots(entry->slots)));
   }
   return pool;
 }

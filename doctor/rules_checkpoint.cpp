@@ -45,6 +45,13 @@ bool has_folder(const Checkpoint& checkpoint, const std::string& tag) {
   return false;
 }
 
+// Some of what is, or would be, below this folder could not be looked at.
+bool closed(const Checkpoint& checkpoint, const std::string& folder) {
+  return std::any_of(checkpoint.closed.begin(), checkpoint.closed.end(), [&](const std::string& one) {
+    return folder.empty() || folder == one || folder.starts_with(one + "/") || one.starts_with(folder + "/");
+  });
+}
+
 bool universal(const Facts& facts) {
   if (facts.load_universal) return *facts.load_universal;
   return facts.config && facts.config->readable() && facts.config->on("checkpoint.load_universal");
@@ -100,6 +107,7 @@ void incomplete(const Facts& facts, Hits& hits) {
                "Name the parent directory.");
     return;
   }
+  if (closed(checkpoint, *checkpoint.latest)) return;
   if (!has_folder(checkpoint, *checkpoint.latest))
     return hits.add(checkpoint.path + "/latest",
                     "latest names " + *checkpoint.latest + ", which is not there");
@@ -132,7 +140,7 @@ std::string checkpoint_below(const Checkpoint& checkpoint) {
 
 void no_latest(const Facts& facts, Hits& hits) {
   if (!facts.checkpoint || facts.checkpoint->latest || facts.checkpoint->latest_unread ||
-      shards_in(*facts.checkpoint, "").any())
+      shards_in(*facts.checkpoint, "").any() || closed(*facts.checkpoint, ""))
     return;
   std::string below = checkpoint_below(*facts.checkpoint);
   if (!below.empty())
@@ -150,7 +158,8 @@ void no_latest(const Facts& facts, Hits& hits) {
 void universal_form(const Facts& facts, Hits& hits) {
   const Checkpoint& checkpoint = *facts.checkpoint;
   std::string tag = checkpoint.latest_universal.value_or(checkpoint.latest ? *checkpoint.latest : "");
-  if (!has_folder(checkpoint, tag.empty() ? "zero" : tag + "/zero"))
+  const std::string folder = tag.empty() ? "zero" : tag + "/zero";
+  if (!closed(checkpoint, folder) && !has_folder(checkpoint, folder))
     hits.add(checkpoint.path, "the config loads a universal checkpoint, and there is none");
 }
 
@@ -158,6 +167,7 @@ void changed_job(const Facts& facts, Hits& hits) {
   if (!facts.checkpoint) return;
   if (universal(facts)) return universal_form(facts, hits);
   if (!facts.checkpoint->latest) return;
+  if (closed(*facts.checkpoint, *facts.checkpoint->latest)) return;
   std::string where = facts.checkpoint->path + "/" + *facts.checkpoint->latest;
   Shards shards = shards_in(*facts.checkpoint, *facts.checkpoint->latest);
   auto stage = stage_of_job(facts);

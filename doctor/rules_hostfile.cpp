@@ -4,6 +4,7 @@
 #include <regex>
 #include <set>
 
+#include "doctor/hostfile.h"
 #include "doctor/nodes.h"
 #include "doctor/resources.h"
 #include "doctor/rule.h"
@@ -28,7 +29,9 @@ std::string hint(const std::string& line) {
 
 void syntax(const Facts& facts, Hits& hits) {
   if (!facts.hostfile) return;
-  static const std::regex entry("^\\s*(\\S+)\\s+slots=(\\d+).*");  // launcher/runner.py, parse_resource_spec
+  if (facts.hostfile->no_utf8)
+    hits.add(facts.hostfile->path + ":" + std::to_string(facts.hostfile->no_utf8),
+             "the line is no UTF-8, and the launcher stops there, be it a comment", "Save the file as UTF-8.");
   std::set<std::string> hosts;
   int number = 0, entries = 0, bad = 0;
   for (const std::string& line : facts.hostfile->lines) {
@@ -36,17 +39,19 @@ void syntax(const Facts& facts, Hits& hits) {
     if (skipped(line)) continue;
     ++entries;
     std::string where = facts.hostfile->path + ":" + std::to_string(number);
-    std::smatch parts;
-    if (!std::regex_match(line, parts, entry)) {
+    auto entry = entry_of(line);
+    if (!entry) {
       if (++bad <= kMostBad) hits.add(where, "'" + shortened(line) + "' is no entry: " + hint(line));
       continue;
     }
-    if (parts[1].str().starts_with("\xef\xbb\xbf"))
+    if (entry->host.starts_with("\xef\xbb\xbf"))
       hits.add(where,
                "a byte order mark stands before the host's name and becomes part of it: save it without");
-    if (!hosts.insert(parts[1]).second) hits.add(where, "the host " + parts[1].str() + " is named twice");
-    if (parts[2].str().find_first_not_of('0') == std::string::npos)
-      hits.add(where, parts[1].str() + " has no slots: nothing is started there");
+    if (!hosts.insert(entry->host).second) hits.add(where, "the host " + entry->host + " is named twice");
+    if (entry->slots == 0) hits.add(where, entry->host + " has no slots: nothing is started there");
+    if (entry->too_many)
+      hits.add(where, entry->host + " has more than " + std::to_string(kMostSlots) +
+                          " slots: the launcher makes a list of them all");
   }
   if (bad > kMostBad)
     hits.add(facts.hostfile->path, std::to_string(bad - kMostBad) + " more lines are no entries either");
@@ -169,7 +174,7 @@ void not_alike(const Facts& facts, Hits& hits) {
 const Rules& hostfile_rules() {
   static const Rules rules = {
       {"12.9-5", Area::kHostfile, Severity::kWillFail, "each line of the hostfile",
-       "it is not `host slots=N`, a host stands twice, slots are 0, or there is no host",
+       "it is not `host slots=N`, a host stands twice, slots are 0 or more than 100 000, or there is no host",
        "the launcher's format is fixed", "Write `worker-1 slots=8`, one line a host; # begins a comment.",
        "Hostfile contains a bad entry; "
        "https://www.deepspeed.ai/getting-started/#resource-configuration-multi-node",

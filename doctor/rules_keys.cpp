@@ -146,13 +146,17 @@ std::string wrong_top_type(const TopKey& key, const Json& value) {
 
 void not_json(const Facts& facts, const Config& config, Hits& hits) {
   const Document& read = config.document;
-  if (read.error.empty() && read.not_strict.empty()) return;
-  if (!read.error.empty()) {
-    hits.add(config.path, "the config cannot be read: " + read.error);
-  } else if (facts.trainer == Trainer::kHf) {
+  if (!read.error.empty()) return hits.add(config.path, "the config cannot be read: " + read.error);
+  if (facts.trainer == Trainer::kHf && !read.not_strict.empty())
     hits.add(config.path,
              "no strict JSON (" + read.not_strict + "): DeepSpeed would read it, Hugging Face does not");
-  }
+  if (read.too_large.empty()) return;
+  if (facts.trainer == Trainer::kPlain)
+    hits.add(config.path,
+             "the config cannot be read: " + read.too_large + ", and DeepSpeed's reader stops there");
+  else
+    hits.add(config.path, read.too_large + ": DeepSpeed's reader stops there, Hugging Face's reads infinity",
+             "", Severity::kRisk);
 }
 
 void wrong_type(const Facts& facts, Hits& hits) {

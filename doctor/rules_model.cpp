@@ -14,7 +14,7 @@ constexpr const char* kContainers[] = {"GPT2", "GPTNeo",     "GPTJ",  "GPTNeoX",
 int tensor_parallel(const Facts& facts) {
   if (facts.tp_size) return *facts.tp_size;
   if (!facts.config || !facts.config->readable()) return 1;
-  return static_cast<int>(facts.config->number("tensor_parallel.autotp_size").value_or(1));
+  return whole_part(facts.config->number("tensor_parallel.autotp_size").value_or(1));
 }
 
 void divisibility(const Facts& facts, Hits& hits) {
@@ -59,9 +59,15 @@ void parallel_size(const Facts& facts, Hits& hits) {
     hits.add("tp_size", "tp_size is " + std::to_string(*facts.tp_size) + ", " + started);
   if (!facts.config || !facts.config->readable()) return;
   auto size = facts.config->number("tensor_parallel.autotp_size");
-  if (size && *size > 1 && ranks % static_cast<int>(*size) != 0)
+  if (size && *size > 1 && ranks % whole_part(*size) != 0)
     hits.add(facts.config->place("tensor_parallel.autotp_size"),
              "autotp_size is " + number_text(*size) + ", " + started);
+}
+
+void mark(const Facts& facts, Hits& hits) {
+  if (facts.model && facts.model->marked)
+    hits.add(facts.model->path,
+             "a byte order mark stands before the model's config, and transformers stops there");
 }
 
 void injection(const Facts& facts, Hits& hits) {
@@ -105,6 +111,9 @@ const Rules& model_rules() {
        "hidden_size is not at the top level", "the Trainer computes the buckets from it",
        "Write numbers for the three keys.",
        "The model's config file has neither `hidden_size` nor `hidden_sizes` entry", hidden_size},
+      {"D-06", Area::kModel, Severity::kWillFail, "how the model's config.json begins", "with a byte order mark",
+       "transformers reads it as UTF-8 without one, and strictly", "Save it as UTF-8 without a mark.",
+       "It looks like the config file at '…' is not a valid JSON file", mark},
       {"X-39", Area::kConfig, Severity::kWrongResult, "tp_size, autotp_size, number of ranks",
        "more than the ranks, or no divisor of them", "the group is built from fewer ranks without an error",
        "Start as many ranks as tensor parallelism needs, or a multiple.",

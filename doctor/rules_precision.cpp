@@ -2,6 +2,7 @@
 #include <cmath>
 #include <regex>
 
+#include "doctor/lines.h"
 #include "doctor/rule.h"
 
 namespace dshang::doctor {
@@ -57,8 +58,8 @@ void timers(const Facts&, const Config& config, Hits& hits) {
 void backward_of_loss(const Facts& facts, const Config& config, Hits& hits) {
   if (config.stage() != 0 || (!bf16(config) && !config.on("fp16.enabled"))) return;
   if (facts.trainer == Trainer::kHf) return;
-  static const std::regex call("(^|\n)[^#\n]*\\bloss\\.backward\\(");
-  if (!std::regex_search(facts.launch.script_text, call)) return;
+  static const std::regex call("^[^#]*\\bloss\\.backward\\(");
+  if (!any_line(facts.launch.script_text, call)) return;
   hits.add(facts.launch.script,
            "the script calls loss.backward(), which DeepSpeed refuses in ZeRO stage 0 with 16-bit weights");
 }

@@ -1,9 +1,9 @@
 #include "issue/job.h"
 
 #include <algorithm>
-#include <fstream>
 #include <stdexcept>
 
+#include "core/job/input_file.h"
 #include "core/job/long_text.h"
 #include "issue/shell_words.h"
 #include "issue/tracebacks.h"
@@ -78,8 +78,7 @@ void add_config(const RecordedJob* job, doctor::Facts* facts, Material* material
     text = document.error.empty() ? document.value.dump(2) : noted;
     note = "As DeepSpeed's engine got it.";
   } else if (facts->config && !facts->config->path.empty()) {
-    std::ifstream file(facts->config->path, std::ios::binary);
-    text.assign(std::istreambuf_iterator<char>(file), {});
+    text = facts->config->content;
     note = "`" + facts->config->path + "`";
   } else if (!beginning.empty()) {
     text = beginning;
@@ -119,8 +118,7 @@ void add_errors(const RecordedJob* job, const std::vector<std::string>& logs, Ma
   }
   std::string text;
   for (const std::string& path : logs) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) throw std::runtime_error(path + ": it cannot be read");
+    job::InputStream file(path);
     int left_out = 0;
     for (const Traceback& one : tracebacks_of(file, kMostTracebacks, &left_out)) {
       if (!one.first.empty()) text += one.first.substr(0, one.first.find_last_not_of(' ') + 1) + "\n";

@@ -35,6 +35,9 @@ std::string dlsym_path();
 // The same of -- in the issue's.
 void add_issue(CLI::App& app, Run* chosen, int argc, char** argv);
 
+// Refuses an empty word: a path that a variable did not fill is not one that was left out.
+CLI::Validator not_empty();
+
 // How many words stand behind the first --; 0 without one.
 std::size_t words_behind_dashes(int argc, char** argv);
 

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "core/job/encoding.h"
+#include "core/job/input_file.h"
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
 #include "doctor/output.h"
@@ -46,6 +48,12 @@ std::vector<Area> chosen_areas(const std::string& only) {
   return areas;
 }
 
+// Something other than a folder is there, and may be read or be told why not.
+bool is_file(const std::string& path) {
+  std::error_code error;
+  return !path.empty() && job::is_there(path) && !std::filesystem::is_directory(path, error);
+}
+
 void read_inputs(const Options& options, Facts* facts) {
   std::vector<std::string> words = options.command;
   if (!options.config.empty()) words.insert(words.begin(), options.config);
@@ -56,20 +64,22 @@ void read_inputs(const Options& options, Facts* facts) {
   if (before == 1) facts->config = doctor::read_config(words[0]);
   std::error_code error;
   const std::string& launched = facts->launch.config;
-  bool readable = std::filesystem::is_regular_file(launched, error);
   if (!facts->config)
-    facts->config = readable ? doctor::read_config(launched) : doctor::config_in_base64(launched);
-  if (before == 1 && readable && !std::filesystem::equivalent(words[0], launched, error))
+    facts->config = is_file(launched) ? doctor::read_config(launched) : doctor::config_in_base64(launched);
+  if (before == 1 && is_file(launched) && !std::filesystem::equivalent(words[0], launched, error))
     facts->not_checked.push_back(launched + ", the config of the launch command: " + words[0] +
                                  " was named in its place");
   const std::string* told = doctor::launch_option(facts->launch, {"hostfile", "H"});
   static const std::string kUsual = "/job/hostfile";  // deepspeed's launcher reads it unasked
   if (!told && facts->launch.launcher == "deepspeed" && !facts->told) told = &kUsual;
-  bool of_launch = told && std::filesystem::is_regular_file(*told, error);
+  bool of_launch = told && is_file(*told);
   if (!options.hostfile.empty()) facts->hostfile = doctor::read_hostfile(options.hostfile);
   if (options.hostfile.empty() && of_launch) facts->hostfile = doctor::read_hostfile(*told);
   if (!options.checkpoint.empty()) facts->checkpoint = doctor::read_checkpoint(options.checkpoint);
-  if (facts->checkpoint && facts->checkpoint->latest_unread && !facts->checkpoint->latest)
+  if (facts->checkpoint)
+    for (const std::string& one : facts->checkpoint->unread) facts->not_checked.push_back(one);
+  if (facts->checkpoint && facts->checkpoint->latest_unread && !facts->checkpoint->latest &&
+      facts->checkpoint->unread.empty())
     facts->not_checked.push_back("the tag that " + options.checkpoint +
                                  "'s latest holds: add a line latest=TAG");
   if (!options.model.empty()) facts->model = doctor::read_model(options.model);
@@ -87,7 +97,10 @@ void read_told(const Options& options, Facts* facts) {
   }
   if (!options.environment.empty()) {
     std::string origin = options.environment == "-" ? "standard input" : options.environment;
-    facts->environment = doctor::read_environment(doctor::read_text(options.environment), origin);
+    std::string text = doctor::read_text(options.environment);
+    std::string_view lines = text;
+    job::take_mark(&lines);
+    facts->environment = doctor::read_environment(std::string(lines), origin);
   } else if (!told) {
     facts->environment = doctor::own_environment();
   }
@@ -104,6 +117,7 @@ bool has(const std::vector<Area>& areas, Area wanted) {
 void note_unread(Facts* facts) {
   const doctor::Launch& launch = facts->launch;
   std::error_code error;
+  for (const std::string& one : launch.unread) facts->not_checked.push_back(one);
   if (launch.words.empty()) return;
   if (!facts->config && launch.config.empty())
     facts->not_checked.push_back("the configuration: the launch command names none; give it before --");
@@ -111,8 +125,22 @@ void note_unread(Facts* facts) {
     facts->not_checked.push_back("the script " + launch.script + ": it does not exist here");
 }
 
+void refuse_two_of_standard_input(const Options& options) {
+  const std::pair<const char*, const std::string&> files[] = {
+      {"CONFIG", options.config},       {"--hostfile", options.hostfile}, {"--checkpoint", options.checkpoint},
+      {"--model", options.model},       {"--facts", options.facts},       {"--env-file", options.environment},
+  };
+  std::string named;
+  int count = 0;
+  for (const auto& [name, path] : files) {
+    if (path == "-") named += (count++ ? ", " : "") + std::string(name);
+  }
+  if (count > 1) throw std::runtime_error("standard input can be read once, and is named by " + named);
+}
+
 Facts gather(const Options& options, const std::vector<Area>& areas) {
   Facts facts;
+  refuse_two_of_standard_input(options);
   read_told(options, &facts);
   read_inputs(options, &facts);
   if (facts.told) return facts;
@@ -153,15 +181,18 @@ void add_doctor(CLI::App& app, Run* chosen, int argc, char** argv) {
   auto options = std::make_shared<Options>();
   options->of_command = words_behind_dashes(argc, argv);
   CLI::App* verb = app.add_subcommand("doctor", "what will fail or hang, before the job is started");
-  verb->add_option("CONFIG", options->config, "ds_config.json");
+  verb->add_option("CONFIG", options->config, "ds_config.json")->check(not_empty());
   verb->add_option("COMMAND", options->command, "after --: the launch command, deepspeed … train.py");
-  verb->add_option("--hostfile", options->hostfile, "the launcher's hostfile");
-  verb->add_option("--checkpoint", options->checkpoint, "a checkpoint's directory, or a file that lists one");
-  verb->add_option("--model", options->model, "a Hugging Face model's directory, or its config.json");
-  verb->add_option("--facts", options->facts,
-                   "a JSON object of facts in the place of measured ones; - is standard input");
-  verb->add_option("--env-file", options->environment, "KEY=VALUE lines in the place of the environment");
-  verb->add_option("--only", options->only, "some of config,hostfile,env,machine,checkpoint,model");
+  auto named = [&](const char* name, std::string& value, const char* what) {
+    verb->add_option(name, value, what)->check(not_empty());
+  };
+  named("--hostfile", options->hostfile, "the launcher's hostfile");
+  named("--checkpoint", options->checkpoint, "a checkpoint's directory, or a file that lists one");
+  named("--model", options->model, "a Hugging Face model's directory, or its config.json");
+  named("--facts", options->facts,
+        "a JSON object of facts in the place of measured ones; - is standard input");
+  named("--env-file", options->environment, "KEY=VALUE lines in the place of the environment");
+  named("--only", options->only, "some of config,hostfile,env,machine,checkpoint,model");
   verb->add_flag("--validate", options->validate,
                  "let the installed DeepSpeed check the config too, and run its ds_report");
   verb->add_flag("--ssh", options->ssh, "reach every host of the hostfile, and compare them");

@@ -1,6 +1,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -63,6 +64,8 @@ int run(const Options& options) {
       return bad_input("explain: name a log, or give one on standard input (dshang explain --help)");
     logs.push_back("-");
   }
+  if (std::count(logs.begin(), logs.end(), "-") > 1)
+    return bad_input("explain: standard input can be read once, and is named more often");
   explain::Observed observed;
   {
     Bar bar(logs.size());
@@ -80,7 +83,8 @@ void add_explain(CLI::App& app, Run* chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* verb = app.add_subcommand("explain", "what happened, from the logs of a job");
   verb->add_option("LOG", options->logs,
-                   "logs, packed by gzip or not; without one, and for -, standard input");
+                   "logs, packed by gzip or not; without one, and for -, standard input")
+      ->check(not_empty());
   verb->add_flag("--json", options->json, "all findings as JSON");
   verb->add_flag("--entries", options->entries, "list the errors that are known");
   verb->callback([options, chosen] { *chosen = [options] { return run(*options); }; });

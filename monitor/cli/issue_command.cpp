@@ -172,12 +172,16 @@ void add_issue(CLI::App& app, Run* chosen, int argc, char** argv) {
   CLI::App* verb =
       app.add_subcommand("issue", "a bug report: a text to paste and an archive, without secrets");
   verb->add_option("DIR", options->directory,
-                   "DSHANG_DIR of the job; default: the newest job in this directory");
+                   "DSHANG_DIR of the job; default: the newest job in this directory")
+      ->check(not_empty());
   verb->add_option("COMMAND", options->command, "after --: the launch command, deepspeed … train.py");
-  verb->add_option("--config", options->config, "ds_config.json; default: the job's own");
+  verb->add_option("--config", options->config, "ds_config.json; default: the job's own")->check(not_empty());
   verb->add_option("--log", options->logs, "the job's output, for its tracebacks; may be given again")
-      ->allow_extra_args(false);
-  verb->add_option("--output", options->output, "writes NAME.md and NAME.tar.zst")->type_name("NAME");
+      ->allow_extra_args(false)
+      ->check(not_empty());
+  verb->add_option("--output", options->output, "writes NAME.md and NAME.tar.zst")
+      ->type_name("NAME")
+      ->check(not_empty());
   verb->callback([options, chosen] { *chosen = [options] { return run(*options); }; });
 }
 

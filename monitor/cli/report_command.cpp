@@ -81,15 +81,19 @@ void add_report(CLI::App& app, Run* chosen) {
       ->add_option("DIR", options->directories,
                    "DSHANG_DIR of the job, one of its attempts, or several nodes' ones; or folders of PyTorch "
                    "Flight Recorder dumps")
-      ->required();
+      ->required()
+      ->check(not_empty());
   report->add_flag("--json", options->json, "as report.json");
   report->add_flag("--html", options->html, "writes report.html into DIR: with timeline, stacks and memory");
   report
       ->add_option("--perfetto", options->perfetto, "writes a trace for https://ui.perfetto.dev to this file")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(not_empty());
   report->add_flag("--dump", options->dump, "the records themselves, readable");
-  report->add_option("--flight-recorder", options->flight_recorder,
-                     "also write the job into this new folder as PyTorch Flight Recorder dumps");
+  report
+      ->add_option("--flight-recorder", options->flight_recorder,
+                   "also write the job into this new folder as PyTorch Flight Recorder dumps")
+      ->check(not_empty());
   report->callback([chosen, options] { *chosen = [options] { return run(*options); }; });
 }
 

@@ -141,7 +141,8 @@ void add_run(CLI::App& app, Run* chosen) {
       "run", "start a launch command so that every rank on every node has the preload and DSHANG_*");
   verb->add_flag("--check", options->check,
                  "first ask every node of the hostfile, over ssh, whether the library is there");
-  verb->add_option("--hostfile", options->hostfile, "nodes for --check, where the command names none");
+  verb->add_option("--hostfile", options->hostfile, "nodes for --check, where the command names none")
+      ->check(not_empty());
   verb->add_flag("--dlsym", options->dlsym,
                  "preload libdshang_dlsym.so too: for programs that call NCCL through ctypes");
   verb->add_flag("--show", options->show, "print what would be set and started, and start nothing");

@@ -39,8 +39,10 @@ int run(const Options& options) {
 void add_top(CLI::App& app, Run* chosen) {
   auto options = std::make_shared<Options>();
   CLI::App* top = app.add_subcommand("top", "what the ranks of a running job do, live");
-  top->add_option("DIR|JOB", options->job,
-                  "DSHANG_DIR of the job, or its name; default: the one job that runs on this machine");
+  top
+      ->add_option("DIR|JOB", options->job,
+                  "DSHANG_DIR of the job, or its name; default: the one job that runs on this machine")
+      ->check(not_empty());
   top->add_flag("--once", options->once, "print the table and end");
   top->add_flag("--group", options->group, "with --once: ranks in an equal state share a row");
   top->add_option("--interval", options->interval, "seconds between looks")

@@ -21,6 +21,12 @@ std::size_t words_behind_dashes(int argc, char** argv) {
   return 0;
 }
 
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](const std::string& word) { return std::string(word.empty() ? "an empty word names nothing" : ""); },
+      "");
+}
+
 int bad_input(const std::string& text) {
   // Names of files and keys are what others wrote.
   std::fprintf(stderr, "dshang: %s\n", job::printable(text).c_str());

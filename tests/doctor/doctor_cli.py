@@ -43,7 +43,7 @@ def told(tmp_path, facts=None, config=None, env=None, hostfile=None, checkpoint=
     if checkpoint is not None:
         arguments += ["--checkpoint", make_checkpoint(tmp_path / "checkpoint", checkpoint)]
     if model is not None:
-        (tmp_path / "config.json").write_text(json.dumps(model))
+        (tmp_path / "config.json").write_text(model if isinstance(model, str) else json.dumps(model))
         arguments += ["--model", tmp_path]
     return findings(*arguments, text=json.dumps(facts or {}))
 

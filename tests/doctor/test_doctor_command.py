@@ -34,7 +34,7 @@ def config(tmp_path):
     (["--facts", "-"], '{"jit_locks": [{"path": "/x"}]}', "'jit_locks' has a value of the wrong type: key 'age_s' not found"),
     (["--facts", "-"], '{"trainer": "mine"}', "'trainer': must be plain, hf or unknown"),
     (["--facts", "-"], '{"ds_config": "no_such.json"}', "'ds_config': no_such.json: No such file or directory"),
-    (["--facts", "-"], '{"busy_ports": {"many": ""}}', "'busy_ports' has a value that is no number"),
+    (["--facts", "-"], '{"busy_ports": {"many": ""}}', "'busy_ports': 'many' is no port"),
     (["--env-file", "-"], "A=1\nB\n", "standard input: line 2 is no KEY=VALUE"),
     (["--hostfile", "/nonexistent/hosts"], "", "/nonexistent/hosts: No such file or directory"),
     (["--checkpoint", "/nonexistent/c"], "", "/nonexistent/c: No such file or directory"),

@@ -242,6 +242,7 @@ CASES = [
     ("12.8-1", dict(model={**LLAMA, "num_key_value_heads": 2}, facts={"tp_size": 4}), dict(model={**LLAMA, "num_key_value_heads": 4}, facts={"tp_size": 4})),
     ("12.8-1", dict(model={**LLAMA, "num_attention_heads": 6}, facts={"tp_size": 4, "kernel_inject": True}),
      dict(model={**LLAMA, "num_attention_heads": 6}, facts={"tp_size": 4})),
+    ("D-06", dict(model="\ufeff" + json.dumps(LLAMA)), dict(model=json.dumps({**LLAMA, "_note": "\ufeff"}, ensure_ascii=False))),
     ("X-48", dict(config=zero(3, reduce_bucket_size="auto"), model={"text_config": {"hidden_size": 8}}, facts={"trainer": "hf"}),
      dict(config=zero(3, reduce_bucket_size=5e8), model={"text_config": {"hidden_size": 8}}, facts={"trainer": "hf"})),
     ("X-39", dict(facts={"tp_size": 4, "world_size": 2}), dict(facts={"tp_size": 2, "world_size": 2})),

@@ -1,9 +1,14 @@
 """The command itself: what it says to wrong words and to logs that are none."""
+import bz2
 import gzip
+import io
 import json
+import lzma
 import os
 import pty
+import shutil
 import subprocess
+import zipfile
 
 import pytest
 
@@ -14,7 +19,7 @@ OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
 
 @pytest.mark.parametrize("arguments, says", [
     (["no_such.log"], "no_such.log: No such file or directory"),
-    (["."], ".: is a directory; name the logs in it"),
+    (["."], ".: is a directory; name a file in it"),
     (["--frob"], "--frob"),
 ])
 def test_a_mistake_gets_one_line_that_helps(arguments, says, tmp_path):
@@ -41,6 +46,47 @@ def test_a_packed_log_of_which_nothing_can_be_read_is_refused(content, says, tmp
 def test_what_is_no_text_is_said_to_be_none(content, note, tmp_path):
     (tmp_path / "log").write_bytes(content)
     assert report("log", cwd=tmp_path)["not_checked"] == ([note] if note else [])
+
+
+PACKERS = {"zst": "zstd -dc", "xz": "xz -dc", "bz2": "bzip2 -dc", "lz4": "lz4 -dc", "zip": "unzip -p"}
+
+
+def packed(ending, content):
+    if ending == "xz":
+        return lzma.compress(content)
+    if ending == "bz2":
+        return bz2.compress(content)
+    if ending == "zip":
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr("job.log", content)
+        return buffer.getvalue()
+    return {"zst": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}[ending] + os.urandom(200)
+
+
+@pytest.mark.parametrize("ending", PACKERS)
+@pytest.mark.parametrize("content", [b"", f"step 1\n{OOM}\n".encode() * 2000], ids=["empty", "log"])
+def test_a_log_that_another_program_packed_is_named_with_the_way_to_read_it(ending, content, tmp_path):
+    (tmp_path / "log 1").write_bytes(packed(ending, content))   # the name's ending is not looked at
+    command = PACKERS[ending]
+    name = {"zst": "zstd", "bz2": "bzip2"}.get(ending, ending)
+    for path, says in (("log 1", f"log 1: it is packed by {name}: {command} 'log 1' | dshang explain"),
+                       ("./log 1", f"./log 1: it is packed by {name}: {command} './log 1' | dshang explain")):
+        told = explain(path, cwd=tmp_path)
+        assert (told.returncode, told.stdout, told.stderr) == (2, "", f"dshang: {says}\n")
+    told = explain("-", text=(tmp_path / "log 1").read_bytes())
+    assert told.stderr == f"dshang: standard input: it is packed by {name}: {command} | dshang explain\n"
+    way = command.split()[0]
+    if ending in ("xz", "bz2") and shutil.which(way):   # the way that is told is one
+        (tmp_path / "dshang").symlink_to(BUILD / "dshang")
+        line = f"PATH=$PATH:. ; {command} 'log 1' | dshang explain"
+        said = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+        assert said.returncode == (1 if content else 0) and ("[12.6-1]" in said.stdout or "[12.6-2]" in said.stdout) == bool(content), said
+
+
+@pytest.mark.parametrize("beginning", ["BZh", "BZhost: 7", "BZh91 workers", "PK", "PK the packer", "7z", "LZIP is not here", "(zstd)", "xz"])
+def test_a_log_that_begins_like_a_packed_one_is_read(beginning):
+    assert ids(f"{beginning}\n{OOM}\n") == ["12.6-1"]
 
 
 def test_what_is_found_far_behind_in_a_line_is_quoted():

@@ -159,7 +159,7 @@ def test_what_the_doctor_says_is_in_it(tmp_path, tools):
     (["."], ". holds no flight files"),
     (["a", "b"], "issue: more than one directory is named: a, b"),
     (["--config", "none.json"], "none.json: No such file or directory"),
-    (["--log", "none.log"], "none.log: it cannot be read"),
+    (["--log", "none.log"], "none.log: No such file or directory"),
     (["--output", "there"], "issue: there.md exists already; choose another --output"),
     (["--output", "no/such/x"], "issue: no/such is no directory"),
     (["--frob"], "--frob"),
