@@ -8,6 +8,7 @@ import pytest
 from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job
 
 GPU = "t4-16g"
+COMMUNICATOR = "256 MiB"                  # SIMGPU_COMM_MB: what others than torch take, in a program with one communicator
 
 
 def run(tmp_path, program, *arguments, launcher="torchrun", **settings):
@@ -34,6 +35,13 @@ def table(log):
     return rows
 
 
+def taken_by_others(log):
+    """What the lines of that table say of others than torch: each of them once."""
+    rows = re.findall(r"^dshang: \d[\d, -]* +\S.*? [KMG]iB +(?:\S+ [KMG]iB|-) +(\S+ [KMG]?i?B)  ", log, re.M)
+    assert rows, log[-2000:]
+    return set(rows)
+
+
 def test_a_rank_with_a_larger_batch_needs_more_memory(tmp_path):
     status, findings, log = run(tmp_path, "unequal_batches", "--mistake")
     assert status == 0, log[-3000:]
@@ -43,7 +51,7 @@ def test_a_rank_with_a_larger_batch_needs_more_memory(tmp_path):
 
 
 def test_an_emptied_cache_is_told_with_the_time_it_costs(tmp_path):
-    milliseconds = 3
+    milliseconds = 10
     status, findings, log = run(tmp_path, "emptied_cache", "--mistake", "--steps", "20",
                                 SIMGPU_ALLOC_US=str(1000 * milliseconds))
     assert status == 0, log[-3000:]
@@ -57,6 +65,7 @@ def test_an_emptied_cache_is_told_with_the_time_it_costs(tmp_path):
     for each in by_step[1].split(", "):
         step, seconds = re.fullmatch(r"(\d+): (\S+) s", each).groups()
         assert int(step) < 20 and float(seconds) >= milliseconds / 1000 * int(pairs), finding
+    assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]        # not what was on its way back to the device
 
 
 def test_another_process_on_the_card_is_named_with_what_it_takes(tmp_path):
@@ -150,6 +159,8 @@ if LONG:
         status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500")
         assert status == 0 and not findings, (findings, log[-3000:])
         assert sorted(table(log)) == list(range(RANKS)) and all(row.startswith("yes") for row in table(log).values()), log[-2000:]
+        if program in ("fragmented", "emptied_cache", "kept_losses"):
+            assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]
 
     def test_the_first_step_does_not_fit(tmp_path):
         status, findings, log = run(tmp_path, "first_step_too_large", "--mistake", launcher="deepspeed")
@@ -191,13 +202,14 @@ if LONG:
         assert "DataParallel" in finding["fix"][0] and "DistributedDataParallel" in finding["fix"][0], finding
 
     def test_pieces_that_are_too_small_are_told(tmp_path):
-        status, findings, log = run(tmp_path, "fragmented", "--mistake")
+        status, findings, log = run(tmp_path, "fragmented", "--mistake", SIMGPU_ALLOC_US="50000")
         assert status != 0
         finding = findings["alloc-failed"]
         asked, unused = re.search(r"could not allocate (\S+) GiB .*: (\S+) GiB of its allocator are not in use, in pieces",
                                   finding["summary"]).groups()
         assert finding["suspects"] == list(range(RANKS)) and float(unused) > float(asked), finding
         assert "expandable_segments:True" in finding["fix"][0], finding
+        assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]
 
     def test_a_step_that_nearly_fills_the_card_is_told_once_for_all_ranks(tmp_path):
         status, findings, log = run(tmp_path, "nearly_full", "--mistake")
