@@ -5,7 +5,7 @@ import signal
 import time
 
 import pytest
-from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job
+from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job, line_of
 
 GPU = "t4-16g"
 COMMUNICATOR = "256 MiB"                  # SIMGPU_COMM_MB: what others than torch take, in a program with one communicator
@@ -148,13 +148,30 @@ def test_host_memory_that_ran_out_in_a_save_is_told_from_the_devices(tmp_path):
     assert re.search(r"save_16bit_model, .*gather the whole model \(about 130(\.\d)? MiB here\)", finding["fix"][0]), finding
 
 
+def test_device_memory_that_runs_out_in_a_save_is_told_as_that(tmp_path):
+    status, findings, log = run(tmp_path, "saved_with_the_frozen", "--mistake", launcher="deepspeed")
+    assert status != 0 and "[rank 0] step 3 done" in log and "] saved\n" not in log, log[-3000:]
+    finding = findings["alloc-failed"]
+    assert finding["suspects"] == list(range(RANKS)) and finding["step"] == 3, finding
+    line = line_of("saved_with_the_frozen", "with deepspeed.zero.GatheredParameters")
+    assert finding["summary"].endswith(
+        " in step 3, gather, at examples/saved_with_the_frozen.py:%d save_adapters, while saving" % line), finding
+    text = everything(finding)
+    assert "it failed in `save_adapters`: on the device, not in host memory" in text, finding
+    assert "the whole model is 13.0 GiB" in text and "fragmentation" not in text, finding
+    assert "what was trained, not the frozen weights" in finding["fix"][0], finding
+    assert findings["rank-dead"]["consequence_of"] is not None, findings["rank-dead"]
+    assert all(row.startswith("NO") for row in table(log).values()), log[-2000:]
+
+
 if LONG:
     @pytest.mark.parametrize("program, launcher, steps", [
         ("unequal_batches", "torchrun", 12), ("kept_losses", "torchrun", 80), ("long_sample", "torchrun", 12),
         ("first_step_too_large", "deepspeed", 3), ("emptied_cache", "torchrun", 20), ("server_on_the_card", "torchrun", 12),
         ("wrong_card", "torchrun", 12), ("gathered_save", "deepspeed", 8),
         ("data_parallel", "torchrun", 8), ("fragmented", "torchrun", 10), ("nearly_full", "torchrun", 8),
-        ("crowded_communicator", "torchrun", 8), ("kept_outputs", "torchrun", 4)])
+        ("crowded_communicator", "torchrun", 8), ("kept_outputs", "torchrun", 4),
+        ("saved_with_the_frozen", "deepspeed", 5)])
     def test_the_repaired_programs_are_silent_and_fit(tmp_path, program, launcher, steps):
         status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500")
         assert status == 0 and not findings, (findings, log[-3000:])
