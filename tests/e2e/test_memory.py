@@ -4,6 +4,7 @@ import re
 import signal
 import time
 
+import async_io
 import pytest
 from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job, line_of
 
@@ -171,13 +172,33 @@ if LONG:
         ("wrong_card", "torchrun", 12), ("gathered_save", "deepspeed", 8),
         ("data_parallel", "torchrun", 8), ("fragmented", "torchrun", 10), ("nearly_full", "torchrun", 8),
         ("crowded_communicator", "torchrun", 8), ("kept_outputs", "torchrun", 4),
-        ("saved_with_the_frozen", "deepspeed", 5)])
+        ("saved_with_the_frozen", "deepspeed", 5), ("many_buffers", "deepspeed", 2)])
     def test_the_repaired_programs_are_silent_and_fit(tmp_path, program, launcher, steps):
-        status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500")
+        ops = async_io.settings() if program == "many_buffers" else {}
+        status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500", **ops)
         assert status == 0 and not findings, (findings, log[-3000:])
         assert sorted(table(log)) == list(range(RANKS)) and all(row.startswith("yes") for row in table(log).values()), log[-2000:]
         if program in ("fragmented", "emptied_cache", "kept_losses"):
             assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]
+
+    def test_host_memory_that_the_buffers_of_nvme_offload_take(tmp_path):
+        group = ControlGroup(tmp_path / "group", 3 << 30)
+        with Job(LAUNCHERS["deepspeed"]("many_buffers", "--mistake"), tmp_path, numerics="int", gpu=GPU, within=group.start(),
+                 **async_io.settings()) as job:
+            pid = int(job.wait_for("start", 240 + SLACK, lambda: job.lines(r"^\[rank 0\] starts, pid (\d+)$"))[0])
+            before = resident(pid)
+            while resident(pid) < before + (1 << 30):                     # no model is there yet
+                assert "step 0 done" not in job.log() and job.process.poll() is None, job.log()[-3000:]
+                time.sleep(0.005)
+            group.kill(pid)
+            assert job.end() != 0
+            report = job.wait_for("report", 5 + SLACK, job.report)
+        findings = {f["class"]: f for f in report["findings"]}
+        finding = findings["rank-dead"]
+        assert "alloc-failed" not in findings and finding["suspects"] == [0] and finding["consequence_of"] is None, report["findings"]
+        assert "ended by the kernel's OOM killer for want of host memory" in finding["summary"], finding
+        assert "its control group may use 3 GiB" in everything(finding) and "offload" in everything(finding), finding
+        assert "`buffer_count` buffers of `buffer_size` are pinned" in finding["fix"][0], finding
 
     def test_the_first_step_does_not_fit(tmp_path):
         status, findings, log = run(tmp_path, "first_step_too_large", "--mistake", launcher="deepspeed")
