@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/job/site_policy.h"
 #include "detectors/memory_use.h"
 
 namespace dshang::detect {
@@ -39,7 +40,27 @@ bool has_longer_batch(const job::AllocFailure& failure, const std::vector<const 
          kLargerBatch * static_cast<double>(elements(usual->batch));
 }
 
+bool in_gather(const JobView& view, const job::AllocFailure& failure) {
+  return failure.phase && view.names().text(failure.phase) == "gather";
+}
+
+std::string own_save(const JobView& view, const job::AllocFailure& failure) {
+  if (!failure.site || (failure.phase && !in_gather(view, failure))) return "";
+  const job::Names& names = view.names();
+  std::string found;
+  for (const job::FrameName& frame : names.site(failure.site).frames) {
+    const std::string& function = names.text(frame.function);
+    bool is_named_so = function.starts_with("save") || function.find("_save") != function.npos;
+    if (is_named_so && job::frame_owner(names.text(frame.file)) == job::FrameOwner::kUser) found = function;
+  }
+  return found;
+}
+
 bool in_save(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
+  return in_save_phase(view, rank, failure) || !own_save(view, failure).empty();
+}
+
+bool in_save_phase(const JobView& view, const job::RankView& rank, const job::AllocFailure& failure) {
   if (failure.phase && view.names().text(failure.phase) == "save") return true;
   const auto& visits = rank.records().visits;
   std::size_t popped = 0;

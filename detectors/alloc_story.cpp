@@ -98,7 +98,7 @@ std::string holders_text(const Case& c) {
 }
 
 // Enough was there, in pieces too small.
-bool is_fragmented(const Case& c) { return c.allocator && c.allocator->unused() > c.failure.size; }
+bool has_pieces(const Case& c) { return c.allocator && c.allocator->unused() > c.failure.size; }
 
 // ---- the parts of the model ----
 
@@ -176,9 +176,37 @@ void tell_fragmentation(const Case& c, AllocStory& story) {
       "no pieces too small to use.");
 }
 
+// GatheredParameters of the user's own, in a function that saves or elsewhere.
+bool tell_own_gather(const Case& c, AllocStory& story) {
+  if (!in_gather(c.view, c.failure) || in_save_phase(c.view, c.rank, c.failure)) return false;
+  std::string function = own_save(c.view, c.failure);
+  story.summary = function.empty() ? ", while weights are gathered" : ", while saving";
+  if (!function.empty()) story.evidence.push_back("it failed in `" + function + "`: on the device, not in host memory");
+  std::string whole = c.settings.bytes ? "; the whole model is " + bytes_text(c.settings.bytes) : "";
+  story.evidence.push_back(
+      "GatheredParameters makes all weights that it is given whole on every rank's device, at once" + whole);
+  story.fix = {
+      "Gather only what is needed (what was trained, not the frozen weights), and a part of it at a time: "
+      "`GatheredParameters(list(module.parameters(recurse=False)))` for each module, with what is kept of it copied to "
+      "the host (`.cpu()`) before the next.",
+      "For a whole model save sharded (`save_checkpoint`, then zero_to_fp32.py on the host)."};
+  return true;
+}
+
 bool tell_save(const Case& c, AllocStory& story) {
   if (!c.in("save")) return false;
   story.summary = ", while saving";
+  if (std::string function = own_save(c.view, c.failure);
+      !function.empty() && !in_save_phase(c.view, c.rank, c.failure)) {
+    story.evidence.push_back("it failed in `" + function + "`: on the device, not in host memory");
+    story.fix = {
+        "Copy to the host piece by piece (`.cpu()`, with FSDP `StateDictOptions(full_state_dict=True, "
+        "cpu_offload=True)`) instead of putting the whole together on the device, or save sharded "
+        "(torch.distributed.checkpoint).",
+        "Free memory before saving: `optimizer.zero_grad(set_to_none=True)`, drop the last loss and outputs, then "
+        "`torch.cuda.empty_cache()`."};
+    return true;
+  }
   story.evidence.push_back("it failed in the `save` phase: on the device, not in host memory");
   if (c.settings.gather_16bit)
     story.evidence.push_back(
@@ -343,26 +371,28 @@ void tell_nvme(const Case& c, AllocStory& story) {
 AllocStory story_of(const JobView& view, const RankView& rank, const AllocFailure& failure) {
   Case c = case_of(view, rank, failure);
   AllocStory story;
-  bool is_special = tell_save(c, story) || tell_other_process(c, story) || tell_evaluation(c, story) ||
+  bool gathers = tell_own_gather(c, story);
+  bool is_fragmented = has_pieces(c) && !gathers;  // of the many requests of a gather only this one is known
+  bool is_special = gathers || tell_save(c, story) || tell_other_process(c, story) || tell_evaluation(c, story) ||
                     tell_longer_batch(c, story) || tell_one_card(c, story);
   std::vector<std::string> special = std::move(story.evidence);
   story.evidence = {"allocated by the process through CUDA at that moment: " + bytes_text(c.taken)};
   if (std::string line = holders_text(c); !line.empty() && (c.allocator || c.other.value_or(0)))
     story.evidence.push_back(line);
   story.evidence.insert(story.evidence.end(), special.begin(), special.end());
-  if (is_fragmented(c)) tell_fragmentation(c, story);
+  if (is_fragmented) tell_fragmentation(c, story);
   if (std::string line = batch_against_usual(failure.batch, c.steps); !line.empty())
     story.evidence.push_back(line);
   if (!is_special && c.in_first_step() && c.settings.parameters && failure.step != job::kNoStep)
     story.summary = ": the first step does not fit";
-  if (std::string line = estimate_text(c); !line.empty() && !c.in("save")) story.evidence.push_back(line);
+  if (std::string line = estimate_text(c); !line.empty() && !gathers && !c.in("save")) story.evidence.push_back(line);
   if (!is_special || c.in_first_step()) add_ways(c, story);
   tell_nvme(c, story);
   if (!is_special && story.fix.empty())
     story.fix.push_back(
         "Make the step smaller on this rank: micro-batch size, sequence length, activation checkpointing, "
         "offload.");
-  if (!is_special && !is_fragmented(c))
+  if (!is_special && !is_fragmented)
     story.fix.push_back(
         std::string("If the size varies from batch to batch, bound it (sort or cap by length)") +
         (expandable_segments(view, rank) ? "."

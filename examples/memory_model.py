@@ -23,10 +23,10 @@ class Block(nn.Module):
 class Model(nn.Module):
     """`checkpointing`: the activations of a block are computed anew in backward."""
 
-    def __init__(self, checkpointing=False):
+    def __init__(self, checkpointing=False, blocks=BLOCKS):
         super().__init__()
         self.checkpointing = checkpointing
-        self.blocks = nn.ModuleList(Block() for _ in range(BLOCKS))
+        self.blocks = nn.ModuleList(Block() for _ in range(blocks))
         self.head = nn.Linear(WIDTH, WIDTH)
 
     def forward(self, x):

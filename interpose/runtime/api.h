@@ -93,6 +93,20 @@ void restored(const Freed& freed, const void* address);
 // The real call failed with `result` (cudaError_t); recognises the allocator's retry by what follows.
 void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int result);
 
+// Lives around a call that takes or gives back device memory and all that is said of it here: meanwhile the ledger
+// and the device do not agree.
+class MemoryChange {
+ public:
+  MemoryChange() { begins(); }
+  ~MemoryChange() { ends(); }
+  MemoryChange(const MemoryChange&) = delete;
+  MemoryChange& operator=(const MemoryChange&) = delete;
+
+ private:
+  static void begins();
+  static void ends();
+};
+
 // A call that took or gave back memory, from its beginning to its end; after allocated(), freed() or
 // allocation_failed() of the same thread.
 void memory_call(std::uint64_t begin_ns, std::uint64_t end_ns);

@@ -43,6 +43,7 @@ int mem_create(unsigned long long* handle, std::size_t bytes, const AllocationPr
                unsigned long long flags) {
   if (!recorder()) wake(WakeReason::kAllocation);
   Timed timed;
+  MemoryChange change;
   int result = real_create.load(std::memory_order_acquire)(handle, bytes, properties, flags);
   bool on_device = properties && properties->location_type == kLocationDevice;
   if (result == driver::kSuccess) {
@@ -55,6 +56,7 @@ int mem_create(unsigned long long* handle, std::size_t bytes, const AllocationPr
 
 int mem_release(unsigned long long handle) {
   Timed timed;
+  MemoryChange change;
   memory::physical_released(handle);
   return real_release.load(std::memory_order_acquire)(handle);
 }
@@ -69,6 +71,7 @@ int mem_map(unsigned long long address, std::size_t bytes, std::size_t offset, u
 
 int mem_unmap(unsigned long long address, std::size_t bytes) {
   Timed timed;
+  MemoryChange change;
   memory::range_unmapped(address, bytes);
   return real_unmap.load(std::memory_order_acquire)(address, bytes);
 }

@@ -76,6 +76,12 @@ bool raise_peak(std::atomic<std::uint64_t>& peak, std::uint64_t bytes) {
   return false;
 }
 
+constexpr MemoryKind kOfDevice[] = {MemoryKind::kDevice, MemoryKind::kManaged, MemoryKind::kPool,
+                                    MemoryKind::kVirtual};
+
+// MemoryChange: how many have begun, how many have ended.
+std::atomic<std::uint64_t> changes_begun{0}, changes_ended{0};
+
 // Where device memory grew last in the step, and what the poller saw of the device: its size, and what of it neither was
 // free nor taken by calls of this process at that moment.
 std::atomic<std::uint32_t> peak_phase{0}, peak_module{0};
@@ -83,15 +89,20 @@ std::atomic<std::uint64_t> seen_other{flight::kUnknownBytes}, seen_total{flight:
 
 std::uint64_t taken_of_device(const MemoryLive& live) {
   std::uint64_t bytes = 0;
-  for (MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kManaged, MemoryKind::kPool, MemoryKind::kVirtual})
-    bytes += live.bytes[at(kind)].load(std::memory_order_relaxed);
+  for (MemoryKind kind : kOfDevice) bytes += live.bytes[at(kind)].load(std::memory_order_relaxed);
   return bytes;
 }
 
-// Free bytes by now: the process has taken and given back since the poller looked.
-std::uint64_t free_by_now(const MemoryLive& live) {
+std::uint64_t taken_of_device(const flight::MemoryStep& record) {
+  std::uint64_t bytes = 0;
+  for (MemoryKind kind : kOfDevice) bytes += record.live[at(kind)];
+  return bytes;
+}
+
+// Free bytes where `taken` are taken: the process has taken and given back since the poller looked.
+std::uint64_t free_with(std::uint64_t taken) {
   std::uint64_t total = seen_total.load(std::memory_order_relaxed),
-                other = seen_other.load(std::memory_order_relaxed), taken = taken_of_device(live);
+                other = seen_other.load(std::memory_order_relaxed);
   if (total == flight::kUnknownBytes || other == flight::kUnknownBytes) return flight::kUnknownBytes;
   return total > other + taken ? total - other - taken : 0;
 }
@@ -209,7 +220,7 @@ void write_record(const flight::Writer& writer) {
   at_last_record = now;
   record->reserved_peak = rank::take_reserved_peak();
   record->allocated_peak = rank::take_allocated_peak();
-  record->device_free = free_by_now(live);
+  record->device_free = free_with(taken_of_device(*record));  // threads go on: of the very bytes in this record
   record->device_total = seen_total.load(std::memory_order_relaxed);
   record->peak_phase = peak_phase.exchange(0, std::memory_order_relaxed);
   record->peak_module = peak_module.exchange(0, std::memory_order_relaxed);
@@ -251,15 +262,23 @@ void fall_asleep() {
   retry_ns.store(0, std::memory_order_relaxed);
   peak_phase.store(0, std::memory_order_relaxed);
   peak_module.store(0, std::memory_order_relaxed);
-  device_seen(flight::kUnknownBytes, flight::kUnknownBytes);
+  seen_other.store(flight::kUnknownBytes, std::memory_order_relaxed);
+  seen_total.store(flight::kUnknownBytes, std::memory_order_relaxed);
+  changes_begun.store(0, std::memory_order_relaxed);  // of threads that the child does not have
+  changes_ended.store(0, std::memory_order_relaxed);
   rank::forget_allocator();
 }
 
-void device_seen(std::uint64_t free_bytes, std::uint64_t total_bytes) {
+bool look_at_device() {
+  std::uint64_t free_bytes, total_bytes, ended = changes_ended.load(), begun = changes_begun.load();
+  if (begun != ended) return false;
+  if (!runtime::device_memory(&free_bytes, &total_bytes)) return true;
   std::uint64_t known = free_bytes + taken_of_device(*target.load(std::memory_order_acquire));
-  bool is_known = free_bytes != flight::kUnknownBytes;
-  seen_other.store(!is_known ? free_bytes : total_bytes > known ? total_bytes - known : 0, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (changes_begun.load() != begun) return false;
+  seen_other.store(total_bytes > known ? total_bytes - known : 0, std::memory_order_relaxed);
   seen_total.store(total_bytes, std::memory_order_relaxed);
+  return true;
 }
 
 void memory_step(std::int64_t) {
@@ -319,6 +338,9 @@ void range_unmapped(std::uint64_t address, std::uint64_t bytes) {
 namespace dshang::interpose::runtime {
 
 using namespace memory;
+
+void MemoryChange::begins() { changes_begun.fetch_add(1); }
+void MemoryChange::ends() { changes_ended.fetch_add(1); }
 
 void allocated(flight::MemoryKind kind, const void* address, std::size_t bytes) {
   if (!address) return;  // zero bytes asked for

@@ -27,8 +27,10 @@ void memory_step(std::int64_t new_step);
 // since the last one.  Called by the helper thread once a second.
 void memory_period();
 
-// Free and total bytes of the process's device, as the poller sees them now and then; records reckon from there.
-void device_seen(std::uint64_t free_bytes, std::uint64_t total_bytes);
+// Asks the driver how much of the current device is free, as the poller does now and then; records reckon from there.
+// Nothing is learned, and false returned, while a call that takes or gives back memory is under way (cudaFree waits for
+// the device): the answer and the ledger would be of different moments.
+bool look_at_device();
 
 // Device memory made by cuMemCreate: counted until the handle is released and every mapping of it is gone.
 void physical_created(std::uint64_t handle, std::uint64_t bytes, bool on_device);

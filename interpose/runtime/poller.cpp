@@ -154,13 +154,10 @@ bool enter_context(const driver::Functions& cuda, unsigned context) {
 
 // How much of the device is free, in the first context (a rank has one device).  Not at every round: the driver takes
 // its lock for it.
-void look_at_memory(const driver::Functions& cuda) {
+void look_at_memory() {
   constexpr std::uint64_t kEvery = 250'000'000;
   std::uint64_t now = rank::now_ns();
-  std::size_t free_bytes, total;
-  if (!cuda.mem_get_info || now - memory_looked_ns < kEvery) return;
-  memory_looked_ns = now;
-  if (cuda.mem_get_info(&free_bytes, &total) == driver::kSuccess) memory::device_seen(free_bytes, total);
+  if (now - memory_looked_ns >= kEvery && memory::look_at_device()) memory_looked_ns = now;
 }
 
 // The CUDA version that the driver speaks, e.g. "13.0" (cuDriverGetVersion: 1000 * major + 10 * minor).
@@ -202,7 +199,7 @@ void round() {
   for (unsigned context = 0; context < contexts && !is_stopping(); ++context) {
     bool usable = enter_context(*cuda, context);
     if (usable) marks::stock_up(context);
-    if (usable && context == 0) look_at_memory(*cuda);
+    if (usable && context == 0) look_at_memory();
     for (unsigned i = 0; i < stream_count && !is_stopping(); ++i) {
       if (streams[i].context != context || streams[i].head == kNone) continue;
       if (usable) {

@@ -68,11 +68,16 @@ CudaResult entry_point(Stay& stay, void* real, const char* name, PointerOut func
   return result;
 }
 
-constexpr bool wakes(Row row) {
+constexpr bool is_of_device(Row row) {
   MemoryKind kind = info(row).memory;
-  return info(row).kind == Kind::kAllocate &&
-         (kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged);
+  return kind == MemoryKind::kDevice || kind == MemoryKind::kPool || kind == MemoryKind::kManaged;
 }
+
+constexpr bool wakes(Row row) { return info(row).kind == Kind::kAllocate && is_of_device(row); }
+
+struct NoChange {};
+template <Row R>
+using Change = std::conditional_t<is_of_device(R), runtime::MemoryChange, NoChange>;
 
 template <Row R, typename... P>
 CudaResult wrapped(const Entry& here, P... p) {
@@ -85,9 +90,11 @@ CudaResult wrapped(const Entry& here, P... p) {
   if (stay.nested() || runtime::disabled()) return stay.call<CudaResult>(real, p...);
   if constexpr (kind == Kind::kAllocate || kind == Kind::kRegister) {
     Inside<R> inside(stay.writer);
+    [[maybe_unused]] Change<R> change;
     return allocate<R>(stay, real, p...);
   } else if constexpr (kind == Kind::kFree) {
     Inside<R> inside(stay.writer);
+    [[maybe_unused]] Change<R> change;
     return release<R>(stay, real, p...);
   } else if constexpr (kind == Kind::kEntryPoint) {
     return entry_point<R>(stay, real, p...);

@@ -5,6 +5,7 @@ import stat
 import sys
 
 from dshang_probe.errors import without_own_frame
+from dshang_probe.facts import note_memory_before_engine
 from dshang_probe.long_notes import note_long
 
 _LARGEST_FILE = 1 << 20
@@ -34,6 +35,8 @@ class Configured:
                     self.refused(error)
                 without_own_frame(error)
                 raise
+            if not final and not self.given:              # later ones are of further models
+                guarded("facts", note_memory_before_engine, self.probe.native, config)
         return init
 
     def _note(self, args, kwargs):

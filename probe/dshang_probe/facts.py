@@ -92,8 +92,18 @@ def note_size(native, model):
 
 
 def note_memory_settings(native, engine, number):
+    _note_memory(native, getattr(engine, "_config", None), engine.zero_optimization_stage(),
+                 engine.train_micro_batch_size_per_gpu(), number)
+
+
+def note_memory_before_engine(native, config):
+    """The same of the DeepSpeedConfig of zero.Init, which takes memory of its own before there is an engine."""
+    _note_memory(native, config, getattr(config, "zero_optimization_stage", None), None, 1)
+
+
+def _note_memory(native, configuration, stage, micro_batch, number):
     """What of a DeepSpeed configuration decides over memory, as "key=value" (its text may be too long to be noted)."""
-    config = getattr(getattr(engine, "_config", None), "_param_dict", None)
+    config = getattr(configuration, "_param_dict", None)
     if not isinstance(config, dict):
         return
     zero = config.get("zero_optimization") or {}
@@ -102,8 +112,8 @@ def note_memory_settings(native, engine, number):
     def add(key, value):
         if value not in (None, "", {}):
             texts.append("%s=%s" % (key, str(value).replace(" ", "_")))
-    add("stage", engine.zero_optimization_stage())
-    add("micro_batch", engine.train_micro_batch_size_per_gpu())
+    add("stage", stage)
+    add("micro_batch", micro_batch)
     for kind in ("bf16", "fp16"):
         if (config.get(kind) or {}).get("enabled") is True:
             add("dtype", kind)

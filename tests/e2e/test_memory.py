@@ -4,10 +4,12 @@ import re
 import signal
 import time
 
+import async_io
 import pytest
-from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job
+from jobs import LAUNCHERS, LONG, RANKS, SLACK, Job, line_of
 
 GPU = "t4-16g"
+COMMUNICATOR = "256 MiB"                  # SIMGPU_COMM_MB: what others than torch take, in a program with one communicator
 
 
 def run(tmp_path, program, *arguments, launcher="torchrun", **settings):
@@ -34,6 +36,13 @@ def table(log):
     return rows
 
 
+def taken_by_others(log):
+    """What the lines of that table say of others than torch: each of them once."""
+    rows = re.findall(r"^dshang: \d[\d, -]* +\S.*? [KMG]iB +(?:\S+ [KMG]iB|-) +(\S+ [KMG]?i?B)  ", log, re.M)
+    assert rows, log[-2000:]
+    return set(rows)
+
+
 def test_a_rank_with_a_larger_batch_needs_more_memory(tmp_path):
     status, findings, log = run(tmp_path, "unequal_batches", "--mistake")
     assert status == 0, log[-3000:]
@@ -43,7 +52,7 @@ def test_a_rank_with_a_larger_batch_needs_more_memory(tmp_path):
 
 
 def test_an_emptied_cache_is_told_with_the_time_it_costs(tmp_path):
-    milliseconds = 3
+    milliseconds = 10
     status, findings, log = run(tmp_path, "emptied_cache", "--mistake", "--steps", "20",
                                 SIMGPU_ALLOC_US=str(1000 * milliseconds))
     assert status == 0, log[-3000:]
@@ -57,6 +66,7 @@ def test_an_emptied_cache_is_told_with_the_time_it_costs(tmp_path):
     for each in by_step[1].split(", "):
         step, seconds = re.fullmatch(r"(\d+): (\S+) s", each).groups()
         assert int(step) < 20 and float(seconds) >= milliseconds / 1000 * int(pairs), finding
+    assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]        # not what was on its way back to the device
 
 
 def test_another_process_on_the_card_is_named_with_what_it_takes(tmp_path):
@@ -139,17 +149,56 @@ def test_host_memory_that_ran_out_in_a_save_is_told_from_the_devices(tmp_path):
     assert re.search(r"save_16bit_model, .*gather the whole model \(about 130(\.\d)? MiB here\)", finding["fix"][0]), finding
 
 
+def test_device_memory_that_runs_out_in_a_save_is_told_as_that(tmp_path):
+    status, findings, log = run(tmp_path, "saved_with_the_frozen", "--mistake", launcher="deepspeed")
+    assert status != 0 and "[rank 0] step 3 done" in log and "] saved\n" not in log, log[-3000:]
+    finding = findings["alloc-failed"]
+    assert finding["suspects"] == list(range(RANKS)) and finding["step"] == 3, finding
+    line = line_of("saved_with_the_frozen", "with deepspeed.zero.GatheredParameters")
+    assert finding["summary"].endswith(
+        " in step 3, gather, at examples/saved_with_the_frozen.py:%d save_adapters, while saving" % line), finding
+    text = everything(finding)
+    assert "it failed in `save_adapters`: on the device, not in host memory" in text, finding
+    assert "the whole model is 13.0 GiB" in text and "fragmentation" not in text, finding
+    assert "what was trained, not the frozen weights" in finding["fix"][0], finding
+    assert findings["rank-dead"]["consequence_of"] is not None, findings["rank-dead"]
+    assert all(row.startswith("NO") for row in table(log).values()), log[-2000:]
+
+
 if LONG:
     @pytest.mark.parametrize("program, launcher, steps", [
         ("unequal_batches", "torchrun", 12), ("kept_losses", "torchrun", 80), ("long_sample", "torchrun", 12),
         ("first_step_too_large", "deepspeed", 3), ("emptied_cache", "torchrun", 20), ("server_on_the_card", "torchrun", 12),
         ("wrong_card", "torchrun", 12), ("gathered_save", "deepspeed", 8),
         ("data_parallel", "torchrun", 8), ("fragmented", "torchrun", 10), ("nearly_full", "torchrun", 8),
-        ("crowded_communicator", "torchrun", 8), ("kept_outputs", "torchrun", 4)])
+        ("crowded_communicator", "torchrun", 8), ("kept_outputs", "torchrun", 4),
+        ("saved_with_the_frozen", "deepspeed", 5), ("many_buffers", "deepspeed", 2)])
     def test_the_repaired_programs_are_silent_and_fit(tmp_path, program, launcher, steps):
-        status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500")
+        ops = async_io.settings() if program == "many_buffers" else {}
+        status, findings, log = run(tmp_path, program, "--steps", str(steps), launcher=launcher, SIMGPU_ALLOC_US="500", **ops)
         assert status == 0 and not findings, (findings, log[-3000:])
         assert sorted(table(log)) == list(range(RANKS)) and all(row.startswith("yes") for row in table(log).values()), log[-2000:]
+        if program in ("fragmented", "emptied_cache", "kept_losses"):
+            assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]
+
+    def test_host_memory_that_the_buffers_of_nvme_offload_take(tmp_path):
+        group = ControlGroup(tmp_path / "group", 3 << 30)
+        with Job(LAUNCHERS["deepspeed"]("many_buffers", "--mistake"), tmp_path, numerics="int", gpu=GPU, within=group.start(),
+                 **async_io.settings()) as job:
+            pid = int(job.wait_for("start", 240 + SLACK, lambda: job.lines(r"^\[rank 0\] starts, pid (\d+)$"))[0])
+            before = resident(pid)
+            while resident(pid) < before + (1 << 30):                     # no model is there yet
+                assert "step 0 done" not in job.log() and job.process.poll() is None, job.log()[-3000:]
+                time.sleep(0.005)
+            group.kill(pid)
+            assert job.end() != 0
+            report = job.wait_for("report", 5 + SLACK, job.report)
+        findings = {f["class"]: f for f in report["findings"]}
+        finding = findings["rank-dead"]
+        assert "alloc-failed" not in findings and finding["suspects"] == [0] and finding["consequence_of"] is None, report["findings"]
+        assert "ended by the kernel's OOM killer for want of host memory" in finding["summary"], finding
+        assert "its control group may use 3 GiB" in everything(finding) and "offload" in everything(finding), finding
+        assert "`buffer_count` buffers of `buffer_size` are pinned" in finding["fix"][0], finding
 
     def test_the_first_step_does_not_fit(tmp_path):
         status, findings, log = run(tmp_path, "first_step_too_large", "--mistake", launcher="deepspeed")
@@ -191,13 +240,14 @@ if LONG:
         assert "DataParallel" in finding["fix"][0] and "DistributedDataParallel" in finding["fix"][0], finding
 
     def test_pieces_that_are_too_small_are_told(tmp_path):
-        status, findings, log = run(tmp_path, "fragmented", "--mistake")
+        status, findings, log = run(tmp_path, "fragmented", "--mistake", SIMGPU_ALLOC_US="50000")
         assert status != 0
         finding = findings["alloc-failed"]
         asked, unused = re.search(r"could not allocate (\S+) GiB .*: (\S+) GiB of its allocator are not in use, in pieces",
                                   finding["summary"]).groups()
         assert finding["suspects"] == list(range(RANKS)) and float(unused) > float(asked), finding
         assert "expandable_segments:True" in finding["fix"][0], finding
+        assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]
 
     def test_a_step_that_nearly_fills_the_card_is_told_once_for_all_ranks(tmp_path):
         status, findings, log = run(tmp_path, "nearly_full", "--mistake")

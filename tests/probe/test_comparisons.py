@@ -72,6 +72,17 @@ def test_settings_that_decide_over_memory(tmp_path):
                     "offload_param.max_in_cpu": "1000", "gather_16bit": "True", "checkpointing_block": "True"}
 
 
+def test_settings_are_known_before_there_is_an_engine():
+    config = types.SimpleNamespace(zero_optimization_stage=3, _param_dict={"zero_optimization": {
+        "stage": 3, "offload_param": {"device": "nvme", "nvme_path": "/dev/shm/not/there"}}})
+    noted = {}
+    facts.note_memory_before_engine(types.SimpleNamespace(note=noted.__setitem__), config)
+    assert noted == {"deepspeed.memory": "stage=3 offload_param=nvme offload_param.disk=no_disk_of_this_machine "
+                                         "checkpointing_block=False"}, noted
+    facts.note_memory_before_engine(types.SimpleNamespace(note=noted.__setitem__), types.SimpleNamespace())
+    assert len(noted) == 1
+
+
 def test_a_path_in_memory_is_on_no_disk(tmp_path):
     assert facts.disk_of("/dev/shm/not/there") == "no_disk_of_this_machine"
     disk = facts.disk_of(tmp_path).split(",")[0]

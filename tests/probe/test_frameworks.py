@@ -136,6 +136,9 @@ def test_deepspeed_facts(zero3):
     assert facts["data_parallel.ranks"] == "0" and facts["parameters.1"].split()[0] == "8"
     assert facts["parameters.1.0"].split()[1] == "blocks.0.inner.weight[16,16]:bfloat16"
     assert "backward.plain" not in facts and "backward.torch" not in facts
+    # zero.Init tells what it knows, the engine the rest
+    first, second = (what[2] for what in zero3["said"] if tuple(what[:2]) == ("note", "deepspeed.memory"))
+    assert first == "stage=3 dtype=bf16 checkpointing_block=False" and "micro_batch=2" in second, (first, second)
     assert not [key for key in facts if key.startswith("probe.skipped")], facts
 
 

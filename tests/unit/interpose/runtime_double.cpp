@@ -67,18 +67,20 @@ void mark_cancel(const CallSpan& calls, Mark mark) {
 }
 void graph_launched() { ++state.graph_launches; }
 
+void MemoryChange::begins() { ++state.changing; }
+void MemoryChange::ends() { --state.changing; }
 void allocated(flight::MemoryKind kind, const void* address, std::size_t bytes) {
-  state.memory.push_back({"allocated", kind, reinterpret_cast<std::uintptr_t>(address), bytes});
+  state.memory.push_back({"allocated", kind, reinterpret_cast<std::uintptr_t>(address), bytes, state.changing});
 }
 Freed freed(flight::MemoryKind kind, const void* address) {
-  state.memory.push_back({"freed", kind, reinterpret_cast<std::uintptr_t>(address), 0});
+  state.memory.push_back({"freed", kind, reinterpret_cast<std::uintptr_t>(address), 0, state.changing});
   return {kind, 77};
 }
 void restored(const Freed& freed, const void* address) {
-  state.memory.push_back({"restored", freed.kind, reinterpret_cast<std::uintptr_t>(address), freed.bytes});
+  state.memory.push_back({"restored", freed.kind, reinterpret_cast<std::uintptr_t>(address), freed.bytes, state.changing});
 }
 void allocation_failed(flight::MemoryKind kind, std::size_t bytes, int) {
-  state.memory.push_back({"failed", kind, 0, bytes});
+  state.memory.push_back({"failed", kind, 0, bytes, state.changing});
 }
 void memory_call(std::uint64_t begin_ns, std::uint64_t end_ns) { state.timed += begin_ns && begin_ns <= end_ns; }
 bool device_memory(std::uint64_t* free_bytes, std::uint64_t* total_bytes) {

@@ -24,11 +24,13 @@ struct MemoryNote {
   flight::MemoryKind kind;
   std::uintptr_t address;
   std::size_t bytes;
+  int changing;  // State::changing at that moment
 };
 
 struct State {
   std::vector<Placed> marks;
   std::vector<MemoryNote> memory;
+  int changing = 0;  // calls under way that take or give back device memory
   int timed = 0;  // calls that took or gave back memory, with their times
   std::vector<interpose::runtime::WakeReason> wakes;
   std::set<void*> capturing;

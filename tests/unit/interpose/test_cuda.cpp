@@ -119,6 +119,31 @@ TEST_CASE("calls that take or give back memory are timed, those inside NCCL are 
   CHECK(runtime_double::state.timed == 2);
 }
 
+TEST_CASE("device memory is said to change from before the real call until the ledger knows, that of the host is not") {
+  Process p;
+  static std::vector<int> inside;  // the real call
+  inside.clear();
+  p.cuda->on_call([](const char*) { inside.push_back(runtime_double::state.changing); });
+  void* address = nullptr;
+  call_cudaMalloc(&address, Bytes{1});
+  call_cudaFree(address);
+  call_cudaMallocManaged(&address, Bytes{1}, 1);
+  call_cudaMallocAsync(&address, Bytes{1}, stream(1));
+  call_cudaFreeAsync(address, stream(1));
+  p.cuda->returns("cudaMalloc", 2);
+  call_cudaMalloc(&address, Bytes{1});
+  CHECK(inside == std::vector<int>(6, 1));
+  inside.clear();
+  call_cudaHostAlloc(&address, Bytes{1}, 0);
+  call_cudaFreeHost(address);
+  call_cudaHostRegister(reinterpret_cast<void*>(0x8000), Bytes{9}, 0);
+  call_cudaHostUnregister(reinterpret_cast<void*>(0x8000));
+  call_cudaDeviceSynchronize();
+  CHECK(inside == std::vector<int>(5, 0));
+  CHECK(runtime_double::state.changing == 0);
+  for (const auto& note : notes()) CHECK(note.changing == (note.kind != MemoryKind::kHost && note.kind != MemoryKind::kRegistered));
+}
+
 TEST_CASE("driver entry points are replaced only where they were found") {
   Process p;
   void* function = nullptr;

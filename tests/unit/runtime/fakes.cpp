@@ -91,8 +91,9 @@ struct GpuFunctions {
     return kSuccess;
   }
   static int mem_info(std::size_t* free_bytes, std::size_t* total) {
-    *free_bytes = 1000;
-    *total = 4000;
+    *free_bytes = Gpu::one->free_bytes;
+    *total = Gpu::one->total_bytes;
+    if (Gpu::one->while_asked) Gpu::one->while_asked();
     return kSuccess;
   }
   static int device(int* device) {

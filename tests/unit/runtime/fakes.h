@@ -1,6 +1,7 @@
 // What the runtime calls beyond itself, for tests: the wrappers' side of the seam, a flight memory of its own, a GPU.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -53,6 +54,8 @@ class Gpu {
   int broken = 0;                               // what every query answers, 0 = honestly
   int record_fails = 0;                         // what every record answers
   bool create_fails = false;
+  std::size_t free_bytes = 1000, total_bytes = 4000;
+  std::function<void()> while_asked;  // called once the answer to how much is free is fixed
   unsigned created = 0, recorded = 0, queried = 0, relaxed = 0;
 
  private:

@@ -132,7 +132,9 @@ TEST_CASE("a step is closed with what the probe and the poller know of it") {
   runtime::allocated(MemoryKind::kDevice, at(0x1000), 100);
   rank::pop_phase(bench.recorder.writer());
   runtime::freed(MemoryKind::kDevice, at(0x1000));
-  memory::device_seen(700, 1000);
+  bench.gpu.free_bytes = 700;
+  bench.gpu.total_bytes = 1000;
+  CHECK(memory::look_at_device());
   rank::give_batch({4, 2048, 0, 0});
   rank::give_batch({4, 512, 0, 0});  // a shorter micro-batch of the same step
   rank::give_phase_peak(forward, 60, 100, 50);
@@ -155,6 +157,68 @@ TEST_CASE("a step is closed with what the probe and the poller know of it") {
   CHECK(bench.step(1).batch[0] == 0);
   CHECK(bench.step(1).phases[0].phase == 0);
   CHECK(bench.step(1).peak_phase == 0);
+}
+
+TEST_CASE("what others hold is not learned while the process takes or gives back memory") {
+  Bench bench;
+  bench.gpu.total_bytes = 1000;
+  runtime::allocated(MemoryKind::kDevice, at(0x1000), 600);
+  auto others = [&] {
+    memory::memory_step(0);
+    const MemoryStep& step = bench.step(bench.recorder.header().memory_step_head.load() - 1);
+    if (step.device_free == kUnknownBytes) return kUnknownBytes;
+    return step.device_total - step.device_free - step.live[static_cast<unsigned>(MemoryKind::kDevice)];
+  };
+  SECTION("nothing known before stays unknown") {
+    bench.gpu.free_bytes = 300;
+    runtime::MemoryChange change;
+    CHECK_FALSE(memory::look_at_device());
+    CHECK(others() == kUnknownBytes);
+  }
+  SECTION("what is known stays") {
+    bench.gpu.free_bytes = 300;
+    CHECK(memory::look_at_device());
+    CHECK(others() == 100);
+    SECTION("a release that waits for the device") {
+      runtime::MemoryChange change;
+      runtime::freed(MemoryKind::kDevice, at(0x1000));
+      CHECK_FALSE(memory::look_at_device());
+    }
+    SECTION("a request that the ledger has not heard of") {
+      runtime::MemoryChange change;
+      bench.gpu.free_bytes = 50;
+      CHECK_FALSE(memory::look_at_device());
+    }
+    SECTION("a request that comes while the driver is asked") {
+      bench.gpu.while_asked = [] {
+        runtime::MemoryChange change;
+        runtime::freed(MemoryKind::kDevice, at(0x1000));
+      };
+      CHECK_FALSE(memory::look_at_device());
+    }
+    SECTION("one of two threads is done") {
+      runtime::MemoryChange change;
+      {
+        runtime::MemoryChange other;
+        runtime::freed(MemoryKind::kDevice, at(0x1000));
+      }
+      CHECK_FALSE(memory::look_at_device());
+    }
+    CHECK(others() == 100);
+    bench.gpu.while_asked = nullptr;
+    bench.gpu.free_bytes = bench.bytes(MemoryKind::kDevice) ? 250 : 850;
+    CHECK(memory::look_at_device());
+    CHECK(others() == 150);
+  }
+  SECTION("a child has none of its parent's calls under way") {
+    auto* change = new runtime::MemoryChange;  // of a thread that the child does not have
+    memory::fall_asleep();
+    memory::wake(bench.recorder.writer());
+    bench.gpu.free_bytes = 300;
+    CHECK(memory::look_at_device());
+    delete change;
+    memory::fall_asleep();
+  }
 }
 
 TEST_CASE("a failed request knows the batch and the allocator's state") {
@@ -298,13 +362,21 @@ TEST_CASE("what taking and giving back costs is told by the step") {
 namespace {
 
 int next_result = 0;
+int looked = 0;  // looks at the device that taught something, from inside these
 int create(unsigned long long* handle, std::size_t, const void*, unsigned long long) {
   *handle = 0x77;
+  looked += memory::look_at_device();
   return next_result;
 }
-int release(unsigned long long) { return 0; }
+int release(unsigned long long) {
+  looked += memory::look_at_device();
+  return 0;
+}
 int map(unsigned long long, std::size_t, std::size_t, unsigned long long, unsigned long long) { return 0; }
-int unmap(unsigned long long, std::size_t) { return 0; }
+int unmap(unsigned long long, std::size_t) {
+  looked += memory::look_at_device();
+  return 0;
+}
 
 }  // namespace
 
@@ -350,6 +422,7 @@ TEST_CASE("virtual memory is counted through the driver functions that the host 
     next_result = 0;
     host_release(0x77);
   }
+  CHECK(looked == 0);
 }
 
 namespace {
