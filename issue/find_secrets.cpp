@@ -40,46 +40,25 @@ void find_form(std::string_view text, std::size_t at, const SecretForm& form, Se
   found->push_back({form.keeps_prefix ? from : at, end, form.kind});
 }
 
-// Runs of `letters` joined by dots, at least as long as these.
-std::size_t end_of_parts(std::string_view text, std::size_t at, Letters letters,
-                         std::initializer_list<std::size_t> shortest) {
-  bool first = true;
-  for (std::size_t length : shortest) {
-    if (!first && (at >= text.size() || text[at++] != '.')) return kNone;
-    first = false;
-    std::size_t end = end_of_run(text, at, letters);
-    if (end - at < length) return kNone;
-    at = end;
-  }
-  return at;
+// Takes one part; a part of one length ends there whatever follows, since the next one may go on at once.
+std::size_t end_of_part(std::string_view text, std::size_t at, const Part& part) {
+  std::string_view before = part.before;
+  if (text.substr(at, before.size()) != before) return kNone;
+  std::size_t from = at + before.size();
+  bool fixed = part.shortest == part.longest;
+  std::size_t end = end_of_run(text.substr(0, from + part.longest + (fixed ? 0 : 1)), from, part.letters);
+  return end - from >= part.shortest && end - from <= part.longest ? end : kNone;
 }
 
-void find_tokens_in_parts(std::string_view text, std::size_t at, Secrets* found) {
-  auto add = [&](std::size_t end, const char* kind) {
-    if (end != kNone) found->push_back({at, end, kind});
-  };
-  if (text.substr(at, 3) == "eyJ") add(end_of_parts(text, at, Letters::kWord, {12, 10, 4}), "JSON web token");
-  if (text[at] == 'M' || text[at] == 'N' || text[at] == 'O') {
-    std::size_t end = end_of_parts(text, at, Letters::kWord, {23, 6, 27});
-    if (end != kNone && text.substr(at, end - at).find('.') <= 28) add(end, "Discord token");
+void find_parted(std::string_view text, std::size_t at, const PartedForm& form, Secrets* found) {
+  std::size_t end = at;
+  for (const Part& part : form.parts) {
+    if (part.before == nullptr) break;
+    end = end_of_part(text, end, part);
+    if (end == kNone) return;
   }
-  if (text[at] >= '0' && text[at] <= '9') {  // 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw
-    std::size_t colon = at;
-    while (colon < text.size() && text[colon] >= '0' && text[colon] <= '9') ++colon;
-    bool bot = colon - at >= 8 && colon - at <= 10 && text.substr(colon, 3) == ":AA";
-    std::size_t end = bot ? end_of_run(text, colon + 1, Letters::kWord) : 0;
-    if (bot && end - colon - 1 == 35) add(end, "Telegram token");
-  }
-}
-
-// Azure AD: three letters, a digit, "Q~", and the rest.
-void find_azure_secret(std::string_view text, std::size_t at, Secrets* found) {
-  if (text.substr(at, 2) != "Q~" || at < 4 || !(text[at - 1] >= '0' && text[at - 1] <= '9')) return;
-  std::size_t begin = at - 4, end = at + 2;
-  while (end < text.size() &&
-         (is_letter_of(Letters::kWord, text[end]) || text[end] == '.' || text[end] == '~'))
-    ++end;
-  if (end - at >= 32) found->push_back({begin, end, "Azure secret"});
+  if (end < text.size() && in_word(text[end])) return;
+  found->push_back({at, without_stop(text, at, end), form.kind});
 }
 
 // Behind the last line that can belong to the block of a key that is not closed.
@@ -226,8 +205,8 @@ void find_forms(std::string_view text, Secrets* found) {
       if (form.prefix[0] == text[at]) find_form(text, at, form, found);
     }
     bool of_a_bot = at >= 4 && text.substr(at - 4, 4) == "/bot";  // api.telegram.org/bot123:…
-    if (of_a_bot || begins_here(text, at)) find_tokens_in_parts(text, at, found);
-    find_azure_secret(text, at, found);
+    if (!of_a_bot && !begins_here(text, at)) continue;
+    for (const PartedForm& form : parted_forms()) find_parted(text, at, form, found);
   }
 }
 
