@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "issue/scan.h"
 #include "issue/secret_forms.h"
 #include "issue/secret_names.h"
 
 namespace dshang::issue {
 namespace {
-
-constexpr auto kNone = std::string_view::npos;
 
 std::size_t end_of_run(std::string_view text, std::size_t at, Letters letters) {
   while (at < text.size() && is_letter_of(letters, text[at])) ++at;
@@ -172,7 +171,9 @@ void find_bearer(std::string_view text, std::size_t at, Secrets* found) {
   while (end < text.size() &&
          (is_letter_of(Letters::kBase64, text[end]) || text[end] == '.' || text[end] == '~'))
     ++end;
-  if (looks_random(text.substr(from, end - from))) found->push_back({from, end, "Authorization header"});
+  std::string_view token = text.substr(from, end - from);
+  bool whole = at > 0 && is_quote(text[at - 1]) && end < text.size() && is_quote(text[end]);
+  if (looks_random(token) || (whole && looks_made(token))) found->push_back({from, end, "Authorization header"});
 }
 
 }  // namespace
@@ -266,13 +267,15 @@ Secrets found_by(std::initializer_list<Find> all, std::string_view text) {
 }  // namespace
 
 Secrets find_plain(std::string_view text) {
-  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands}, text);
+  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_pairs, find_calls,
+                   find_commands},
+                  text);
 }
 
 Secrets find_secrets(std::string_view text) {
-  return found_by(
-      {find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands, find_encoded},
-      text);
+  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_pairs, find_calls,
+                   find_commands, find_encoded},
+                  text);
 }
 
 }  // namespace dshang::issue
