@@ -5,6 +5,7 @@
 
 #include "issue/find_secrets.h"
 #include "issue/secret_names.h"
+#include "issue/unescape.h"
 
 namespace dshang::issue {
 namespace {
@@ -39,7 +40,10 @@ void add_known(std::string_view text, const std::map<std::string, std::string>& 
 }  // namespace
 
 void Redactor::remember(std::string_view secret, const std::string& kind) {
-  if (can_be_looked_for(secret)) known_.emplace(secret, kind);
+  if (!can_be_looked_for(secret)) return;
+  for (const std::string& written :
+       {std::string(secret), as_in_address(secret), as_in_json(secret), as_in_base64(secret)})
+    known_.emplace(written, kind);
 }
 
 void Redactor::learn(std::string_view text) {
