@@ -47,6 +47,7 @@ constexpr CallForm kCalls[] = {
 };
 
 constexpr std::size_t kLongestCall = 2000;
+constexpr int kDeepestCall = 5;
 
 bool in_function(char c) { return in_word(c) || c == '.'; }
 
@@ -60,7 +61,7 @@ std::vector<Argument> arguments_at(std::string_view text, std::size_t at) {
   std::vector<Argument> arguments(1);
   const std::size_t limit = std::min(text.size(), at + kLongestCall);
   int depth = 0;
-  for (bool begins = true; at < limit; ++at) {
+  for (bool begins = true; at < limit && depth <= kDeepestCall; ++at) {
     char c = text[at];
     if (Literal one = string_at(text, at); one.behind) {
       if (begins && depth == 0) arguments.back().value = one;

@@ -1,5 +1,6 @@
 // Secrets that are known by the name before them.
 #include <algorithm>
+#include <cctype>
 #include <string>
 #include <utility>
 
@@ -32,8 +33,7 @@ struct Lead {
 // "setenv NAME value", "set -x NAME value", "ENV NAME value", "aws configure set NAME value": the last word of
 // the line.
 bool is_set(std::string_view text, const Name& name, std::size_t from) {
-  std::size_t line = std::max(begin_of_line(text, name.begin), name.begin - std::min<std::size_t>(name.begin, 80));
-  std::string_view before = text.substr(line, name.begin - line);
+  std::string_view before = before_in_line(text, name.begin, 80);
   auto drop_blanks = [&] { before = before.substr(0, before.find_last_not_of(" \t") + 1); };
   auto word = [&] { return before.substr(before.find_last_of(" \t;&") + 1); };
   bool flags = false;
@@ -96,8 +96,10 @@ Lead lead_of(std::string_view text, const Name& name) {
     std::size_t from = behind_annotation(text, mapped.from);
     return from == kNone ? mapped : Lead{Lead::kAssigned, from};
   }
-  if (is(",") && name.use.quoted) return {Lead::kItem, skip_spaces(text, mark + 1)};
-  if (is(">") && name.begin > 0 && text[name.begin - 1] == '<') return {Lead::kElement, mark + 1};
+  bool path = !name.use.option && name.text.find('.') != kNone;  // in a list of names: "torch.x.y"
+  if (is(",") && name.use.quoted && !path && text[mark - 1] != '`') return {Lead::kItem, skip_spaces(text, mark + 1)};
+  bool element = name.begin > 0 && text[name.begin - 1] == '<';
+  if (is(">") && element && text.substr(std::min(text.find('<', mark), text.size()), 2) == "</") return {Lead::kElement, mark + 1};
   if (name.use.option && mark > at && text[mark] != '-')
     return {Lead::kWord, mark + (is(kGiven) ? kGiven.size() : 0)};
   return mark > at && is_set(text, name, mark) ? Lead{Lead::kWord, mark} : Lead{};
@@ -122,8 +124,8 @@ Literals values_of(std::string_view text, const Name& name, const SecretName& ru
   writing.key = name.use.quoted;
   writing.name = name.begin;
   if (lead.how == Lead::kItem) return values_of_item(text, lead.from);
+  if (lead.how == Lead::kCompared) return {string_at(text, lead.from)};
   Literals values = values_at(text, lead.from, writing);
-  if (lead.how == Lead::kCompared) std::erase_if(values, [](const Literal& one) { return !one.quoted || one.item; });
   if (lead.how != Lead::kAssigned) return values;
   for (Literal one : passed_value(text, lead.from)) values.push_back(one);
   return values;
@@ -137,16 +139,24 @@ bool can_be_item(const SecretName& rule, const Literal& one, std::string_view va
   for (std::string_view key : {"value", "default", "plain", "plaintext", "data", "raw", "string"})
     generic = generic || one.key == key;
   if (!generic && names_no_secret(one.key)) return false;
-  if (*secret_name(value).kind && !looks_made(value)) return false;  // names of others
+  if (names_one(value)) return false;
   if (number && !one.quoted) return rule.looks == Looks::kAny && value.size() >= (generic ? kShortestNumber : kShortestNamedNumber);
   if (!can_be_secret(rule, value, one.quoted)) return false;
   return (generic && one.quoted) || looks_made(value);
 }
 
-void find_at(std::string_view text, const Name& name, Secrets* found) {
+// SESSION_KEY = "session"
+bool repeats(std::string_view name, std::string_view value) {
+  auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return std::search(name.begin(), name.end(), value.begin(), value.end(), same) != name.end();
+}
+
+// Returns where to go on: behind the value, if that goes.
+std::size_t find_at(std::string_view text, const Name& name, Secrets* found) {
   SecretName rule = secret_name(name.text, name.use);
   bool user = name.begin >= 3 && text.substr(name.begin - 3, 3) == "://";  // find_urls() knows more
-  if (!*rule.kind || user) return;
+  std::size_t behind = name.end;
+  if (!*rule.kind || user) return behind;
   Lead lead = lead_of(text, name);
   bool first = true;
   for (const Literal& one : values_of(text, name, rule, lead)) {
@@ -158,9 +168,13 @@ void find_at(std::string_view text, const Name& name, Secrets* found) {
     SecretName judged = rule;
     if (rule.pair && one.item) judged.looks = Looks::kAny;
     bool is = one.item ? can_be_item(judged, one, value) : can_be_secret(judged, value, one.quoted);
-    bool name_again = lead.how == Lead::kItem && *secret_name(value).kind && !looks_made(value);
-    if (is && !name_again) found->push_back({begin, end, std::string(rule.kind) + " by its name"});
+    bool one_of_names = lead.how == Lead::kItem && *secret_name(value).kind && !looks_random(value);
+    bool told_again = rule.looks != Looks::kAny && repeats(name.text, value);
+    if (!is || one_of_names || told_again) continue;
+    found->push_back({begin, end, std::string(rule.kind) + " by its name"});
+    if (begin == lead.from) behind = end;
   }
+  return behind;
 }
 
 // A word that names much; with such a value it is Kaggle's or W&B's.
@@ -193,8 +207,7 @@ Name name_at(std::string_view text, std::size_t at) {
 // .netrc: machine host login user password word
 void find_netrc(std::string_view text, const Name& name, Secrets* found) {
   if (name.text != "password") return;
-  std::size_t line = begin_of_line(text, name.begin);
-  std::string_view before = text.substr(line, name.begin - line);
+  std::string_view before = before_in_line(text, name.begin, 300);
   bool first = before.find_first_not_of(" \t") == kNone;
   if (before.find("login ") == kNone && before.find("machine ") == kNone && !first) return;
   std::size_t from = skip_blanks(text, name.end), end = from;
@@ -215,12 +228,11 @@ void find_named(std::string_view text, Secrets* found) {
     bool escape = in_word(text[at]) && at + 1 < text.size() && in_name(text[at + 1]);
     if (escape && begins_here(text, at + 1)) ++at;  // \npassword, written out
     Name name = name_at(text, at);
-    if (!name.text.empty() && name.text.size() <= kLongestName) {
-      find_at(text, name, found);
-      find_plain_key(text, name, found);
-      find_netrc(text, name, found);
-    }
     at = name.end;
+    if (name.text.empty() || name.text.size() > kLongestName) continue;
+    find_plain_key(text, name, found);
+    find_netrc(text, name, found);
+    at = find_at(text, name, found);
   }
 }
 

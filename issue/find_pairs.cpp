@@ -50,16 +50,19 @@ std::size_t begin_of_object(std::string_view text, std::size_t at) {
   return at;
 }
 
-void add_value(std::string_view text, std::size_t at, const SecretName& rule, Secrets* found) {
+// The values of the keys of values from `begin` on.
+void add_values(std::string_view text, std::size_t begin, const SecretName& rule, Secrets* found) {
   for (std::string_view key : kValueKeys) {
-    std::size_t from = behind_key(text, at, key);
-    if (from == kNone || from >= text.size()) continue;
-    Writing writing;
-    writing.whole = writing.colon = writing.key = true;
-    writing.name = at;
-    for (const Literal& one : values_at(text, from, writing)) {
-      if (one.end > one.begin && can_be_secret(rule, text.substr(one.begin, one.end - one.begin), true))
-        found->push_back({one.begin, one.end, std::string(rule.kind) + " by its name"});
+    for (std::size_t at = text.find(key, begin); at != kNone; at = text.find(key, at + 1)) {
+      std::size_t from = behind_key(text, at, key);
+      if (from == kNone || from >= text.size()) continue;
+      Writing writing;
+      writing.whole = writing.colon = writing.key = true;
+      writing.name = at;
+      for (const Literal& one : values_at(text, from, writing)) {
+        if (one.end > one.begin && can_be_secret(rule, text.substr(one.begin, one.end - one.begin), true))
+          found->push_back({one.begin, one.end, std::string(rule.kind) + " by its name"});
+      }
     }
   }
 }
@@ -77,7 +80,7 @@ void find_pairs(std::string_view text, Secrets* found) {
       if (!*rule.kind || name.end - name.begin > kFar) continue;
       std::size_t end = end_of_object(text, std::max(name.end, name.behind));
       std::string_view object = text.substr(0, end);
-      for (std::size_t one = begin_of_object(text, at); one < end; ++one) add_value(object, one, rule, found);
+      add_values(object, begin_of_object(text, at), rule, found);
     }
   }
 }

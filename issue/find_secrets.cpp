@@ -81,7 +81,9 @@ bool ends_address(char c) {
 
 // Of scheme://…: where the user and password end, kNone where there are none.
 std::size_t end_of_user(std::string_view text, std::size_t from) {
+  constexpr std::size_t kLongestUser = 2000;
   std::size_t end = from, slash = kNone;
+  text = text.substr(0, from + kLongestUser);
   while (end < text.size() && !ends_address(text[end])) {
     if (slash == kNone && std::string_view("/?#").find(text[end]) != kNone) slash = end;
     ++end;
@@ -115,7 +117,9 @@ void find_signature(std::string_view text, std::size_t at, Secrets* found) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   bool signs = name == "sig" || name == "signature" || name == "key" || name == "code" || name == "auth" ||
                name.ends_with("-signature") || name.ends_with("-credential") || name.ends_with("-token");
+  constexpr std::size_t kLongestSignature = 4000;
   std::size_t end = equals + 1;
+  text = text.substr(0, end + kLongestSignature);
   while (end < text.size() && !ends_address(text[end]) && text[end] != '&' && text[end] != '#') ++end;
   if (signs && end - equals > 8) found->push_back({equals + 1, end, "signature in a URL"});
 }
@@ -130,6 +134,8 @@ bool same_letters(std::string_view text, std::size_t at, std::string_view small)
 
 // The value of a header that began at `at`: to the end of the line, or of the quotes it stands in.
 std::size_t end_of_header(std::string_view text, std::size_t at) {
+  constexpr std::size_t kLongestHeader = 1 << 14;
+  text = text.substr(0, at + kLongestHeader);
   while (at < text.size() && text[at] != '\n' && text[at] != '\r' && text[at] != '"' && text[at] != '\'' &&
          text[at] != '\\')
     ++at;
@@ -194,7 +200,9 @@ void find_private_keys(std::string_view text, Secrets* found) {
     std::size_t title = text.find("-----", at + kBegin.size());
     if (title == kNone || title - at > 80 || text.substr(at, title - at).find("PRIVATE KEY") == kNone)
       continue;
-    std::size_t from = title + 5, end = text.find(kEnd, from), next = text.find(kBegin, from);
+    std::size_t from = title + 5;
+    std::string_view block = text.substr(0, from + kLongestWord);
+    std::size_t end = block.find(kEnd, from), next = block.find(kBegin, from);
     if (end == kNone || next < end) end = end_of_open_block(text, skip(text, from, "\r\n"));
     found->push_back({from, end, "private key"});
   }

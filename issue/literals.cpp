@@ -9,6 +9,7 @@ namespace dshang::issue {
 namespace {
 
 constexpr std::size_t kLongestList = 1 << 14;  // bytes
+constexpr int kDeepestList = 20;
 constexpr std::string_view kOpen = "([{", kClose = ")]}";
 
 bool holds(std::string_view letters, char c) { return letters.find(c) != kNone; }
@@ -36,6 +37,7 @@ std::size_t end_of_bare(std::string_view text, std::size_t from, const Writing& 
   bool whole = writing.whole && !writing.address;
   std::string_view ends = whole ? "\"'`<>" : "\"'`<>,;&)]}|";
   std::size_t at = from;
+  text = text.substr(0, from + kLongestWord);
   while (at < text.size() && !is_space(text[at]) && !holds(ends, text[at])) ++at;
   while (whole && at > from && holds(",;)]}", text[at - 1])) --at;
   return at;
@@ -48,7 +50,7 @@ class List {
 
   Literals read() {
     const std::size_t limit = std::min(text_.size(), at_ + kLongestList);
-    while (at_ < limit && step()) {
+    while (at_ < limit && depth_ <= kDeepestList && step()) {
     }
     if (parens_ && depth_ > 0) found_.clear();
     return found_;
@@ -99,7 +101,7 @@ class List {
   // The arguments of a call are its own.
   std::size_t behind_brackets() const {
     std::size_t at = at_, limit = std::min(text_.size(), at_ + kLongestList);
-    for (int depth = 0; at < limit; ++at) {
+    for (int depth = 0; at < limit && depth <= kDeepestList; ++at) {
       if (Literal one = string_at(text_, at); one.behind) at = one.behind - 1;
       else if (holds(kOpen, text_[at])) ++depth;
       else if (holds(kClose, text_[at]) && --depth <= 0) return at + 1;
@@ -152,7 +154,8 @@ class Below {
 
   Literals read() {
     const std::size_t limit = at_ + kLongestList;
-    while (alone_ && at_ < text_.size() && at_ < limit && line(at_ + 1)) at_ = end_of_line(text_, at_ + 1);
+    auto another = [&] { return at_ < text_.size() && at_ < limit && text_[at_] == '\n'; };
+    while (alone_ && another() && line(at_ + 1)) at_ = end_of_line(text_, at_ + 1);
     return found_;
   }
 
@@ -212,7 +215,8 @@ class Below {
 // What is taken where the first has no value: x or "…", x if y else "…".
 void add_others(std::string_view text, std::size_t from, Literals* found) {
   constexpr std::size_t kFar = 300;
-  std::string_view rest = text.substr(0, std::min(end_of_line(text, from), from + kFar));
+  std::string_view rest = text.substr(0, from + kFar);
+  rest = rest.substr(0, end_of_line(rest, from));
   int depth = 0;
   for (std::size_t at = from; at < rest.size(); ++at) {
     if (Literal one = string_at(rest, at); one.behind) at = one.behind - 1;

@@ -6,7 +6,7 @@ namespace {
 // Something about a secret, not the secret.
 constexpr const char* kAbout =
     "file path dir folder length policy prompt name type ids count manager url uri helper method provider expiry "
-    "expires limit authentication ref refs field exists enabled required min max hint label strength rotation";
+    "expires limit authentication ref refs field exists enable enabled required min max hint label strength rotation";
 // Whose "pass" is a password.
 constexpr const char* kPassOf = "ssh become sudo db smtp mail redis mysql user admin login root my";
 constexpr const char* kRuns = "forward backward per one single first second two last";

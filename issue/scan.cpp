@@ -18,11 +18,19 @@ std::size_t skip_spaces(std::string_view text, std::size_t at) {
 }
 
 std::size_t begin_of_line(std::string_view text, std::size_t at) {
-  std::size_t line = at == 0 ? kNone : text.rfind('\n', at - 1);
-  return line == kNone ? 0 : line + 1;
+  std::size_t first = at - std::min(at, kLongestWord);
+  std::size_t line = text.substr(first, at - first).rfind('\n');
+  return line == kNone ? first : first + line + 1;
+}
+
+std::string_view before_in_line(std::string_view text, std::size_t at, std::size_t most) {
+  std::string_view before = text.substr(at - std::min(at, most), std::min(at, most));
+  std::size_t line = before.rfind('\n');
+  return line == kNone ? before : before.substr(line + 1);
 }
 
 std::size_t end_of_line(std::string_view text, std::size_t at) {
+  text = text.substr(0, std::min(text.size(), at) + kLongestWord);
   return std::min(text.find('\n', at), text.size());
 }
 
@@ -46,6 +54,7 @@ bool among(std::string_view word, std::string_view words) {
 }
 
 std::size_t end_of_word(std::string_view text, std::size_t at) {
+  text = text.substr(0, std::min(text.size(), at) + kLongestWord);
   while (at < text.size() && !is_space(text[at]) && !is_quote(text[at])) ++at;
   return at;
 }

@@ -111,6 +111,11 @@ bool refers(std::string_view value) {
   return false;
 }
 
+// x: StorageKey
+bool names_type(std::string_view value) {
+  return is_upper(value[0]) && std::all_of(value.begin(), value.end(), is_letter);
+}
+
 }  // namespace
 
 SecretName secret_name(std::string_view name, NameUse use) {
@@ -132,17 +137,20 @@ bool names_no_secret(std::string_view name) {
   return among(words.back(), names_beside()) ? !*rule.kind : among(words.back(), names_about());
 }
 
+bool names_one(std::string_view value) { return *secret_name(value).kind && !looks_made(value); }
+
 bool can_be_secret(const SecretName& name, std::string_view value, bool quoted) {
   constexpr std::size_t kShort = 8;
   if (says_nothing(value)) return false;
   bool called = value.find_first_of("([") != value.npos;
   if (!quoted && is_expression(value) && (!name.loud || called)) return false;
   bool number = value.find_first_not_of("0123456789.") == value.npos;
+  if (name.looks != Looks::kAny && names_one(value)) return false;
   switch (name.looks) {
     case Looks::kAny:
       return true;
     case Looks::kKey:
-      return name.loud || name.key || quoted || value.size() >= kShort;
+      return name.loud || name.key || quoted || (value.size() >= kShort && !names_type(value));
     case Looks::kToken:
       if (number) return value.size() > kShort && (name.loud || name.key || !name.bare);
       if (name.loud) return true;

@@ -36,6 +36,9 @@ SecretName secret_name(std::string_view name, NameUse use = {});
 // A name that stands beside a secret, not for one: of a user, a host, a file.
 bool names_no_secret(std::string_view name);
 
+// A value that is the name of a secret: "HF_TOKEN", "api_key".
+bool names_one(std::string_view value);
+
 bool can_be_secret(const SecretName& name, std::string_view value, bool quoted);
 
 // A value that says nothing: empty, a truth value, a type, a placeholder, a reference to another variable.

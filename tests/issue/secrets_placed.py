@@ -75,12 +75,13 @@ NEAR = {
         'tokenizer = "gpt2"', 'pad_token = "<pad>"', 'pad_token: str = "<pad>"', 'tokenizer: str = "bert-base-uncased"', "password: str", "api_key: Optional[str] = None",
         "def f(password: str, mode: str = 'train', size: int = 3):", 'if password == "":', "if token == tokenizer.eos_token:", 'token = token or tokenizer.pad_token',
         "password = a or b", 'token = x["text"] if x else y', 'token: str = field(default=None)', 'if token == "hello":', 'token = "hello"', 'first_token = "internationalization"',
-        'PASSWORD = """"""', 'class Token:\n    """A token of a text, with its offset 12345678."""', 'if not password:\n    "a comment that is 123abc456"',
+        'PASSWORD = """"""', 'class Token:\n    """A token of a text, with its offset 12345678."""', 'SESSION_KEY = "session"', 'TOKEN_KEY = "access_token"', "def f(self, storage_key: StorageKey) -> int:", 'if not password:\n    "a comment that is 123abc456"',
         'keys = ["weight1a", "bias2b4c5d"]', 'key = "layer12a34"', 'key == "value1234abc"', "author = 'me1234567'", 'password = getpass.getpass("Password: ")',
     ],
     "a list or an object of a program": [
         'tokens = ["hello", "world"]', 'TOKENS = ["<s>", "</s>"]', 'SPECIAL_TOKENS = ["extra1234id"]', "tokens = [101, 2023, 102]", 'stop_tokens = ["</s1a2b3c4>"]',
-        'for name in ("password", "token", "api_key"):', 'REDACT = ["password", "secret_key"]', '"tokens": {"prompt": 512, "completion": 123456789}',
+        'for name in ("password", "token", "api_key"):', 'REDACT = ["password", "secret_key"]', '("CU_P2P_TOKENS", "HIP_P2P_TOKENS")', '"torch._functional_token",\n"torch._make_dual_copy",',
+        "`API_KEY`, `ACCESS_KEY`, `PRIVATE1ab`", '"NCCL_PAT_ENABLE", "NCCL_PROFILER_PLUGIN"', '"tokens": {"prompt": 512, "completion": 123456789}',
         'tokens: [1, 2, 3]', 'keys: [layer12ab, layer13ab]', 'bad_tokens = ["abc123def456"]', 'max_tokens = {"gpt2": "1024abcd"}',
     ],
     "a default": [
@@ -108,7 +109,7 @@ NEAR = {
     "a name": [
         "num_tokens1=512", "max_tokens2: 4096123456", "subtoken=abc123def456", "bostoken=abc123def456", "monkey2=abc123def456", "AUTHOR=abc123def456", "NCCL_AUTO=abc123def456",
         "AUTH=basic", "AUTH=munge", "author: abc123def456", "TOKENIZER1=abc123def456", "compass=abc123def456", "bypass2=abc123def456", "KEY1=abc123def456", "PASS=12345678a", "lowpass=abc123def456",
-        "NCCL_IB_HCA=mlx5_0", "credit=abc123def456", "CUDA_CACHE_PATH=/a1b2c3d4e5", "PASSES=12345678a", "tokenizers2=0.22.1abc", "path2=abc123def456",
+        "NCCL_IB_HCA=mlx5_0", "credit=abc123def456", "CUDA_CACHE_PATH=/a1b2c3d4e5", "NCCL_PAT_ENABLE=12", "`<HUB_TOKEN>` itself and `other`", "PASSES=12345678a", "tokenizers2=0.22.1abc", "path2=abc123def456",
     ],
     "a command": [
         "docker run -p 8080:8080 image1234a", "docker run --user 1000:1000 image", "docker run -u nobody:nogroup image", "curl -u me x", "curl -ume x", "mysql -p runs1234ab", "mkdir -p a1b2c3d4/e5",
