@@ -1,6 +1,6 @@
 // Names of secrets: the table of rules.
 //
-// A new name is a word in a row, or a row; tests/issue/secrets_placed.py wants an example and a near miss.
+// A new name is a word in a row, or a row; tests/issue/secrets_placed.py has an example and a near miss for each kind.
 #pragma once
 
 #include <span>

@@ -1,6 +1,6 @@
 // Secrets that are known by their own form, wherever they stand: the table of kinds.
 //
-// A new kind is one row; tests/issue/test_redaction.py wants an example and a near miss for each.
+// A new kind is one row; tests/issue/secrets_made.py has an example and a near miss for each.
 #pragma once
 
 #include <cstddef>
