@@ -83,12 +83,13 @@ class Commands {
   }
 
  private:
-  bool separates(char c) const { return c == '[' || c == ']' || c == ',' || c == '\\' || c == '{' || c == '}'; }
+  static bool separates(char c) { return std::string_view("[],\\{}").find(c) != kNone; }
+  static bool ends_word(char c) { return is_space(c) || std::string_view("|;(\"'`").find(c) != kNone; }
 
   Word word() {
     std::size_t begin = behind_quote(text_, at_), end = begin;
     if (begin == at_) {
-      while (end < text_.size() && !is_space(text_[end]) && std::string_view("|;(\"'`").find(text_[end]) == kNone) ++end;
+      while (end < text_.size() && !ends_word(text_[end])) ++end;
       at_ = end > at_ ? end : at_ + 1;
       while (end > begin && std::string_view(",)]").find(text_[end - 1]) != kNone) --end;
       return {begin, end};
@@ -105,7 +106,8 @@ class Commands {
 
 class Command {
  public:
-  Command(std::string_view text, const Words& words, Secrets* found) : text_(text), words_(words), found_(found) {}
+  Command(std::string_view text, const Words& words, Secrets* found)
+      : text_(text), words_(words), found_(found) {}
 
   void find() {
     for (const CommandForm& form : kCommands) {
@@ -131,7 +133,9 @@ class Command {
   std::size_t begin_of_arguments(const CommandForm& form) const {
     std::size_t at = 0;
     if (form.programs[0] != '*') {
-      auto runs = [&](std::size_t one) { return among(of(one).substr(of(one).rfind('/') + 1), form.programs); };
+      auto runs = [&](std::size_t one) {
+        return among(of(one).substr(of(one).rfind('/') + 1), form.programs);
+      };
       while (at < words_.size() && !runs(at)) ++at;
       ++at;
     }

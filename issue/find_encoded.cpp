@@ -1,5 +1,5 @@
-// Secrets in texts that are written in another way: in base64, as --deepspeed_config of a launch line may be, with
-// escapes of JSON or of addresses; and these in each other.
+// Secrets in texts that are written in another way: in base64, as --deepspeed_config of a launch line may be,
+// with escapes of JSON or of addresses; and these in each other.
 #include "doctor/base64.h"
 #include "issue/find_secrets.h"
 #include "issue/unescape.h"
@@ -23,7 +23,8 @@ void find_in_base64(std::string_view text, int depth, Secrets* found) {
   for (std::size_t at = 0; at < text.size(); ++at) {
     std::size_t end = at;
     while (end < text.size() && doctor::in_base64(text[end])) ++end;
-    if (holds_a_secret(text.substr(at, end - at), depth)) found->push_back({at, end, "secret in a base64 text"});
+    if (holds_a_secret(text.substr(at, end - at), depth))
+      found->push_back({at, end, "secret in a base64 text"});
     at = end;
   }
 }

@@ -30,8 +30,8 @@ struct Lead {
   std::size_t from = 0;
 };
 
-// "setenv NAME value", "set -x NAME value", "ENV NAME value", "aws configure set NAME value": the last word of
-// the line.
+// "setenv NAME value", "set -x NAME value", "ENV NAME value", "aws configure set NAME value": the last word
+// of the line.
 bool is_set(std::string_view text, const Name& name, std::size_t from) {
   std::string_view before = before_in_line(text, name.begin, 80);
   auto drop_blanks = [&] { before = before.substr(0, before.find_last_not_of(" \t") + 1); };
@@ -39,7 +39,7 @@ bool is_set(std::string_view text, const Name& name, std::size_t from) {
   bool flags = false;
   for (drop_blanks(); word().starts_with('-'); drop_blanks(), flags = true)
     before = before.substr(0, before.size() - word().size());
-  bool sets = word() == "set" || word() == "setenv" || word() == "SetEnv" || word() == "setx" || word() == "ENV";
+  bool sets = among(word(), "set setenv SetEnv setx ENV");
   std::size_t end = end_of_word(text, behind_quote(text, from));
   end = skip_blanks(text, behind_quote(text, end));
   return sets && ends_line(text, end) && (flags || name.text.find('_') != kNone);
@@ -47,22 +47,21 @@ bool is_set(std::string_view text, const Name& name, std::size_t from) {
 
 // Behind a colon: "str =", "Optional[str] =".  Where the value begins, kNone where this is no type.
 std::size_t behind_annotation(std::string_view text, std::size_t at) {
-  constexpr std::string_view kTypes[] = {"str",  "bytes", "Optional", "Union", "Final", "SecretStr", "Any",    "list",
-                                         "List", "dict",  "Dict",     "tuple", "Tuple", "Sequence",  "string", "int",
-                                         "ClassVar", "Annotated", "typing"};
+  constexpr const char* kTypes =
+      "str bytes Optional Union Final SecretStr Any list List dict Dict tuple Tuple Sequence string int ClassVar "
+      "Annotated typing";
   constexpr std::size_t kFar = 100;
   if (at < text.size() && is_quote(text[at])) ++at;
   std::size_t end = at;
   while (end < text.size() && in_word(text[end])) ++end;
-  if (std::find(std::begin(kTypes), std::end(kTypes), text.substr(at, end - at)) == std::end(kTypes)) return kNone;
+  if (!among(text.substr(at, end - at), kTypes)) return kNone;
   int depth = 0;
   for (; end < text.size() && end - at < kFar; ++end) {
     char c = text[end];
     depth += c == '[' ? 1 : c == ']' ? -1 : 0;
     if (c == '=') return text.substr(end, 2) != "==" ? skip_blanks(text, end + 1) : kNone;
-    if (!in_word(c) && !is_blank(c) && !is_quote(c) && !(c == ',' && depth > 0) && c != '[' && c != ']' && c != '|' &&
-        c != '.')
-      return kNone;
+    bool of_type = in_word(c) || is_blank(c) || is_quote(c) || std::string_view("[]|.").find(c) != kNone;
+    if (!of_type && !(c == ',' && depth > 0)) return kNone;
   }
   return kNone;
 }
@@ -86,7 +85,9 @@ Lead lead_of(std::string_view text, const Name& name) {
     return given ? Lead{Lead::kAssigned, mark + 2} : Lead{};
   }
   auto is = [&](std::string_view operation) { return text.substr(mark, operation.size()) == operation; };
-  auto behind = [&](Lead::How how, std::size_t length) { return Lead{how, skip_blanks(text, mark + length)}; };
+  auto behind = [&](Lead::How how, std::size_t length) {
+    return Lead{how, skip_blanks(text, mark + length)};
+  };
   for (std::string_view compares : {"===", "!==", "==", "!="})
     if (is(compares)) return behind(Lead::kCompared, compares.size());
   for (std::string_view assigns : {":=", "+=", "?=", "=>", ":>", "="})
@@ -97,9 +98,11 @@ Lead lead_of(std::string_view text, const Name& name) {
     return from == kNone ? mapped : Lead{Lead::kAssigned, from};
   }
   bool path = !name.use.option && name.text.find('.') != kNone;  // in a list of names: "torch.x.y"
-  if (is(",") && name.use.quoted && !path && text[mark - 1] != '`') return {Lead::kItem, skip_spaces(text, mark + 1)};
+  if (is(",") && name.use.quoted && !path && text[mark - 1] != '`')
+    return {Lead::kItem, skip_spaces(text, mark + 1)};
   bool element = name.begin > 0 && text[name.begin - 1] == '<';
-  if (is(">") && element && text.substr(std::min(text.find('<', mark), text.size()), 2) == "</") return {Lead::kElement, mark + 1};
+  bool closed = element && text.substr(std::min(text.find('<', mark), text.size()), 2) == "</";
+  if (is(">") && closed) return {Lead::kElement, mark + 1};
   if (name.use.option && mark > at && text[mark] != '-')
     return {Lead::kWord, mark + (is(kGiven) ? kGiven.size() : 0)};
   return mark > at && is_set(text, name, mark) ? Lead{Lead::kWord, mark} : Lead{};
@@ -140,7 +143,10 @@ bool can_be_item(const SecretName& rule, const Literal& one, std::string_view va
     generic = generic || one.key == key;
   if (!generic && names_no_secret(one.key)) return false;
   if (names_one(value)) return false;
-  if (number && !one.quoted) return rule.looks == Looks::kAny && value.size() >= (generic ? kShortestNumber : kShortestNamedNumber);
+  if (number && !one.quoted) {
+    std::size_t shortest = generic ? kShortestNumber : kShortestNamedNumber;
+    return rule.looks == Looks::kAny && value.size() >= shortest;
+  }
   if (!can_be_secret(rule, value, one.quoted)) return false;
   return (generic && one.quoted) || looks_made(value);
 }

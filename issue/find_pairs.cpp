@@ -9,7 +9,8 @@ namespace dshang::issue {
 namespace {
 
 constexpr std::string_view kNameKeys[] = {"name", "Name", "key", "Key", "variable", "env", "NAME"};
-constexpr std::string_view kValueKeys[] = {"value", "Value", "val", "default", "defaultValue", "stringValue", "VALUE"};
+constexpr std::string_view kValueKeys[] = {"value",        "Value",       "val",  "default",
+                                           "defaultValue", "stringValue", "VALUE"};
 constexpr std::size_t kFar = 600;  // bytes
 
 // Where the value of a key begins, if a key of this name stands at `at`.
@@ -23,7 +24,9 @@ std::size_t behind_key(std::string_view text, std::size_t at, std::string_view k
   return joined ? skip_blanks(text, mark + 1) : kNone;
 }
 
-bool begins_item(std::string_view text, std::size_t line) { return text.substr(skip_blanks(text, line), 2) == "- "; }
+bool begins_item(std::string_view text, std::size_t line) {
+  return text.substr(skip_blanks(text, line), 2) == "- ";
+}
 
 // Where the object ends in which `at` stands: at a bracket, an empty line, the next item of a list.
 std::size_t end_of_object(std::string_view text, std::size_t at) {
@@ -75,7 +78,10 @@ void find_pairs(std::string_view text, Secrets* found) {
       std::size_t from = behind_key(text, at, key);
       if (from == kNone) continue;
       Literal name = string_at(text, from);
-      if (!name.behind) name.begin = from, name.end = std::min(text.find_first_of(" \t\r\n,<}", from), text.size());
+      if (!name.behind) {
+        name.begin = from;
+        name.end = std::min(text.find_first_of(" \t\r\n,<}", from), text.size());
+      }
       SecretName rule = secret_name(text.substr(name.begin, name.end - name.begin), {.quoted = true});
       if (!*rule.kind || name.end - name.begin > kFar) continue;
       std::size_t end = end_of_object(text, std::max(name.end, name.behind));

@@ -179,7 +179,8 @@ void find_bearer(std::string_view text, std::size_t at, Secrets* found) {
     ++end;
   std::string_view token = text.substr(from, end - from);
   bool whole = at > 0 && is_quote(text[at - 1]) && end < text.size() && is_quote(text[end]);
-  if (looks_random(token) || (whole && looks_made(token))) found->push_back({from, end, "Authorization header"});
+  if (looks_random(token) || (whole && looks_made(token)))
+    found->push_back({from, end, "Authorization header"});
 }
 
 }  // namespace

@@ -89,9 +89,10 @@ class List {
 
   void add_bare() {
     std::size_t begin = at_;
-    while (at_ < text_.size() && text_[at_] != '\n' && !holds(",:;", text_[at_]) && !holds(kOpen, text_[at_]) &&
-           !holds(kClose, text_[at_]) && !is_quote(text_[at_]) && !is_space(text_[at_]))
-      ++at_;
+    auto ends = [](char c) {
+      return is_space(c) || is_quote(c) || holds(",:;", c) || holds(kOpen, c) || holds(kClose, c);
+    };
+    while (at_ < text_.size() && !ends(text_[at_])) ++at_;
     if (at_ == begin) ++at_;
     bool call = at_ < text_.size() && (text_[at_] == '(' || text_[at_] == '[');
     if (call) at_ = behind_brackets();
@@ -224,7 +225,8 @@ void add_others(std::string_view text, std::size_t from, Literals* found) {
     if (depth < 0 || (depth == 0 && holds(",;", rest[at]))) return;
     for (std::string_view word : {" or ", " else ", "|| ", "?? ", "?: "}) {
       if (rest.substr(at, word.size()) != word) continue;
-      if (Literal one = string_at(rest, skip_blanks(rest, at + word.size())); one.behind) found->push_back(one);
+      Literal one = string_at(rest, skip_blanks(rest, at + word.size()));
+      if (one.behind) found->push_back(one);
     }
   }
 }
@@ -233,9 +235,10 @@ void add_others(std::string_view text, std::size_t from, Literals* found) {
 bool narrow_to_default(std::string_view text, Literal* one) {
   std::string_view value = text.substr(one->begin, one->end - one->begin);
   if (!value.starts_with("${")) return false;
-  std::size_t mark = value.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789", 2);
-  if (mark != kNone && value[mark] == ':') ++mark;
-  if (mark == kNone || mark >= value.size() || !holds("-=", value[mark])) return false;
+  std::size_t mark = 2;
+  while (mark < value.size() && in_word(value[mark])) ++mark;
+  if (mark < value.size() && value[mark] == ':') ++mark;
+  if (mark >= value.size() || !holds("-=", value[mark])) return false;
   std::size_t begin = one->begin + mark + 1, end = text.find_first_of("}\n", begin);
   if (Literal inner = string_at(text, begin); inner.behind) begin = inner.begin, end = inner.end;
   one->begin = begin, one->end = std::min(end, text.size());

@@ -1,6 +1,7 @@
 // Names of secrets: the table of rules.
 //
-// A new name is a word in a row, or a row; tests/issue/secrets_placed.py has an example and a near miss for each kind.
+// A new name is a word in a row, or a row; tests/issue/secrets_placed.py has an example and a near miss for
+// each kind.
 #pragma once
 
 #include <span>
@@ -9,7 +10,8 @@
 
 namespace dshang::issue {
 
-enum class Spelling { kEvery, kCapitals, kOption, kLoud, kKey };  // loud: capitals or option; key: quoted, or loud
+// Loud: capitals or option; key: quoted, or loud.
+enum class Spelling { kEvery, kCapitals, kOption, kLoud, kKey };
 enum class Place { kAnywhere, kLast, kOnly };                     // of the word in the name
 
 // A name is taken apart into words of small letters: "SharedAccessKey2" -> shared access key.

@@ -167,8 +167,8 @@ bool can_be_secret(const SecretName& name, std::string_view value, bool quoted) 
 
 bool says_nothing(std::string_view value) {
   constexpr const char* kWords =
-      "none null true false auto str string int bool bytes yes no on off default undefined required unset any set "
-      "empty hidden redacted missing invalid";
+      "none null true false auto str string int bool bytes yes no on off default undefined required unset any "
+      "set empty hidden redacted missing invalid";
   std::string small = small_letters(value);
   if (small.size() < 2 || small == "not set" || among(small, kWords)) return true;
   if (small.starts_with("[redacted") || small.starts_with("optional[") || refers(value)) return true;

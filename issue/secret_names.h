@@ -11,7 +11,7 @@ enum class Looks {
   kAny,    // the name says it all
   kKey,    // the word also means that of a map: not short
   kToken,  // the word also means part of a text: no blanks; without quotes as a machine makes them
-  kMade,   // the word has more other meanings than this one: letters and digits, as people and machines make them
+  kMade,   // the word has more other meanings than this one: letters and digits mixed
   kPair,   // only behind the user's name, in a list of two
 };
 

@@ -10,8 +10,8 @@ namespace dshang::monitor::cli {
 
 class IssueOutput {
  public:
-  // `name` as it was given, "" = one of the time.  Throws std::runtime_error where files of a given name exist,
-  // or could not be made.
+  // `name` as it was given, "" = one of the time.  Throws std::runtime_error where files of a given name
+  // exist, or could not be made.
   explicit IssueOutput(const std::string& name);
 
   // Writes NAME.md and NAME.tar.zst.  Returns why the files lie in the folder NAME instead, "" = they do not.
