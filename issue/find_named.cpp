@@ -1,131 +1,186 @@
 // Secrets that are known by the name before them.
 #include <algorithm>
 #include <cctype>
+#include <string>
+#include <utility>
 
+#include "issue/call_forms.h"
 #include "issue/find_secrets.h"
+#include "issue/literals.h"
+#include "issue/scan.h"
 #include "issue/secret_names.h"
 
 namespace dshang::issue {
 namespace {
 
-constexpr auto kNone = std::string_view::npos;
 constexpr std::size_t kLongestName = 100;
+constexpr std::string_view kGiven = "pass:";  // openssl: the password itself, not where it stands
 
 bool in_name(char c) { return in_word(c) || c == '-' || c == '.'; }
-bool is_blank(char c) { return c == ' ' || c == '\t'; }
-bool is_quote(char c) { return c == '"' || c == '\'' || c == '`'; }
-
-bool in_capitals(std::string_view name) {
-  return std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
-}
 
 struct Name {
   std::string_view text;
   std::size_t begin, end;
-  bool option = false, quoted = false;
+  NameUse use;
 };
 
-struct Value {
-  std::size_t begin = 0, end = 0;
-  bool quoted = false;
+// How a value is joined to its name, and where it begins.
+struct Lead {
+  enum How { kNothing, kAssigned, kMapped, kCompared, kItem, kWord, kElement } how = kNothing;
+  std::size_t from = 0;
 };
 
-std::size_t skip_blanks(std::string_view text, std::size_t at) {
-  while (at < text.size() && is_blank(text[at])) ++at;
-  return at;
-}
-
-// A quotation mark, which may stand behind backslashes: the text may be one inside another.
-std::size_t behind_quote(std::string_view text, std::size_t at) {
-  std::size_t mark = at;
-  while (mark < text.size() && text[mark] == '\\') ++mark;
-  return mark < text.size() && is_quote(text[mark]) ? mark + 1 : at;
-}
-
-std::size_t end_of_word(std::string_view text, std::size_t at) {
-  while (at < text.size() && !std::isspace(static_cast<unsigned char>(text[at])) && !is_quote(text[at])) ++at;
-  return at;
-}
-
-std::size_t end_of_quoted(std::string_view text, std::size_t from, char mark, bool escaped) {
-  for (std::size_t at = from; at < text.size() && text[at] != '\n'; ++at) {
-    if (text[at] == mark) return escaped && at > from && text[at - 1] == '\\' ? at - 1 : at;
-    if (text[at] == '\\' && !escaped) ++at;
-  }
-  return std::min(text.find('\n', from), text.size());
-}
-
-// Up to a blank; a lower-case name's also up to what closes an argument or a part of an address.
-std::size_t end_of_bare(std::string_view text, std::size_t from, const Name& name) {
-  bool whole = (in_capitals(name.text) || name.option) &&
-               !(name.begin > 0 && std::string_view("?&").find(text[name.begin - 1]) != kNone);
-  std::string_view ends = whole ? "\"'`<>" : "\"'`<>,;&)]}|";
-  std::size_t at = from;
-  while (at < text.size() && !std::isspace(static_cast<unsigned char>(text[at])) &&
-         ends.find(text[at]) == kNone)
-    ++at;
-  while (whole && at > from && std::string_view(",;)]}").find(text[at - 1]) != kNone) --at;
-  return at;
-}
-
-Value value_at(std::string_view text, std::size_t from, const Name& name) {
-  if (std::size_t behind = behind_quote(text, from); behind != from) {
-    char mark = text[behind - 1];
-    return {behind, end_of_quoted(text, behind, mark, behind - from > 1), true};
-  }
-  return {from, end_of_bare(text, from, name), false};
-}
-
-// "setenv NAME value", "aws configure set NAME value": the last word of the line.
-std::size_t begin_of_set(std::string_view text, const Name& name, std::size_t from) {
-  std::string_view before = text.substr(0, name.begin);
-  bool sets = before.ends_with("set ") || before.ends_with("setenv ");
+// "setenv NAME value", "set -x NAME value", "ENV NAME value", "aws configure set NAME value": the last word
+// of the line.
+bool is_set(std::string_view text, const Name& name, std::size_t from) {
+  std::string_view before = before_in_line(text, name.begin, 80);
+  auto drop_blanks = [&] { before = before.substr(0, before.find_last_not_of(" \t") + 1); };
+  auto word = [&] { return before.substr(before.find_last_of(" \t;&") + 1); };
+  bool flags = false;
+  for (drop_blanks(); word().starts_with('-'); drop_blanks(), flags = true)
+    before = before.substr(0, before.size() - word().size());
+  bool sets = among(word(), "set setenv SetEnv setx ENV");
   std::size_t end = end_of_word(text, behind_quote(text, from));
   end = skip_blanks(text, behind_quote(text, end));
-  bool last = end >= text.size() || text[end] == '\n' || text[end] == '\r';
-  return sets && last && name.text.find('_') != kNone ? from : kNone;
+  return sets && ends_line(text, end) && (flags || name.text.find('_') != kNone);
 }
 
-// Where the value of a name begins: behind = or :, inside an element of that name, as the next word of a
-// command or the next item of a list.  kNone: no value follows.
-std::size_t begin_of_value(std::string_view text, const Name& name) {
+// Behind a colon: "str =", "Optional[str] =".  Where the value begins, kNone where this is no type.
+std::size_t behind_annotation(std::string_view text, std::size_t at) {
+  constexpr const char* kTypes =
+      "str bytes Optional Union Final SecretStr Any list List dict Dict tuple Tuple Sequence string int ClassVar "
+      "Annotated typing";
+  constexpr std::size_t kFar = 100;
+  if (at < text.size() && is_quote(text[at])) ++at;
+  std::size_t end = at;
+  while (end < text.size() && in_word(text[end])) ++end;
+  if (!among(text.substr(at, end - at), kTypes)) return kNone;
+  int depth = 0;
+  for (; end < text.size() && end - at < kFar; ++end) {
+    char c = text[end];
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == '=') return text.substr(end, 2) != "==" ? skip_blanks(text, end + 1) : kNone;
+    bool of_type = in_word(c) || is_blank(c) || is_quote(c) || std::string_view("[]|.").find(c) != kNone;
+    if (!of_type && !(c == ',' && depth > 0)) return kNone;
+  }
+  return kNone;
+}
+
+// secrets["of this"] = …
+std::size_t behind_subscript(std::string_view text, std::size_t at) {
+  if (at >= text.size() || text[at] != '[') return at;
+  Literal key = string_at(text, at + 1);
+  return key.behind && text.substr(key.behind, 1) == "]" ? key.behind + 1 : at;
+}
+
+Lead lead_of(std::string_view text, const Name& name) {
   std::size_t at = name.end;
-  if (name.quoted) at = behind_quote(text, at);
-  if (at < text.size() && text[at] == ']' && name.quoted) ++at;  // environ["NAME"] = …
+  if (name.use.quoted) at = behind_quote(text, at);
+  if (name.use.quoted && at < text.size() && text[at] == ']') ++at;  // environ["NAME"] = …
+  if (!name.use.quoted) at = behind_subscript(text, at);
   std::size_t mark = skip_blanks(text, at);
-  if (mark >= text.size()) return kNone;
-  if (text[mark] == '=' && mark + 1 < text.size() && text[mark + 1] == '=') return kNone;
-  if (text[mark] == '=' || text[mark] == ':') {
-    bool arrow = mark + 1 < text.size() && text[mark + 1] == '>';
-    return skip_blanks(text, mark + (arrow ? 2 : 1));
+  if (mark >= text.size()) return {};
+  if (name.begin > 1 && text.substr(name.begin - 2, 2) == "${" && text[mark] == ':') {  // ${NAME:-value}
+    bool given = mark + 1 < text.size() && (text[mark + 1] == '-' || text[mark + 1] == '=');
+    return given ? Lead{Lead::kAssigned, mark + 2} : Lead{};
   }
-  if (text[mark] == ',' && name.quoted) {
-    std::size_t next = mark + 1;
-    while (next < text.size() && std::isspace(static_cast<unsigned char>(text[next]))) ++next;
-    return behind_quote(text, next) != next ? next : kNone;
+  auto is = [&](std::string_view operation) { return text.substr(mark, operation.size()) == operation; };
+  auto behind = [&](Lead::How how, std::size_t length) {
+    return Lead{how, skip_blanks(text, mark + length)};
+  };
+  for (std::string_view compares : {"===", "!==", "==", "!="})
+    if (is(compares)) return behind(Lead::kCompared, compares.size());
+  for (std::string_view assigns : {":=", "+=", "?=", "=>", ":>", "="})
+    if (is(assigns)) return behind(Lead::kAssigned, assigns.size());
+  if (is(":")) {
+    Lead mapped = behind(Lead::kMapped, 1);
+    std::size_t from = behind_annotation(text, mapped.from);
+    return from == kNone ? mapped : Lead{Lead::kAssigned, from};
   }
-  if (text[mark] == '>' && name.begin > 0 && text[name.begin - 1] == '<') return mark + 1;
-  if (name.option && mark > at && text[mark] != '-') return mark;
-  return mark > at ? begin_of_set(text, name, mark) : kNone;
+  bool path = !name.use.option && name.text.find('.') != kNone;  // in a list of names: "torch.x.y"
+  if (is(",") && name.use.quoted && !path && text[mark - 1] != '`')
+    return {Lead::kItem, skip_spaces(text, mark + 1)};
+  bool element = name.begin > 0 && text[name.begin - 1] == '<';
+  bool closed = element && text.substr(std::min(text.find('<', mark), text.size()), 2) == "</";
+  if (is(">") && closed) return {Lead::kElement, mark + 1};
+  if (name.use.option && mark > at && text[mark] != '-')
+    return {Lead::kWord, mark + (is(kGiven) ? kGiven.size() : 0)};
+  return mark > at && is_set(text, name, mark) ? Lead{Lead::kWord, mark} : Lead{};
 }
 
-bool is_secret(const Name& name, const std::string& kind, std::string_view value, bool quoted) {
-  constexpr std::size_t kShortToken = 8;
-  if (says_nothing(value)) return false;
-  bool digits = value.find_first_not_of("0123456789.") == kNone;
-  bool certain = in_capitals(name.text) || name.option;
-  if (kind == "token" && digits && value.size() <= kShortToken) return false;
-  if (!quoted && !certain && is_expression(value)) return false;
-  if (!quoted && is_expression(value) && value.find_first_of("([") != kNone) return false;
-  // The word has other meanings: part of a text, part of a program.
-  if (kind == "token" && !certain) {
-    bool named = name.text.size() > 5;
-    if (value.find(' ') != kNone || (!named && value.size() < kShortToken)) return false;
-    if (!quoted && !looks_random(value)) return false;
+// "NAME", "value"; "--name", type=str, default="value".
+Literals values_of_item(std::string_view text, std::size_t from) {
+  Literal one = string_at(text, from);
+  bool option = one.behind && one.end > one.begin && text[one.begin] == '-';
+  std::size_t next = skip_blanks(text, one.behind);
+  if (one.behind && next < text.size() && text[next] == ':') return {};  // the next key of an object
+  if (one.behind && !option) return {one};
+  return default_argument(text, from);
+}
+
+Literals values_of(std::string_view text, const Name& name, const SecretName& rule, const Lead& lead) {
+  if (lead.how == Lead::kNothing || lead.from >= text.size()) return {};
+  Writing writing;
+  writing.whole = rule.loud;
+  writing.address = name.begin > 0 && (text[name.begin - 1] == '?' || text[name.begin - 1] == '&');
+  writing.colon = lead.how == Lead::kMapped;
+  writing.key = name.use.quoted;
+  writing.name = name.begin;
+  if (lead.how == Lead::kItem) return values_of_item(text, lead.from);
+  if (lead.how == Lead::kCompared) return {string_at(text, lead.from)};
+  Literals values = values_at(text, lead.from, writing);
+  if (lead.how != Lead::kAssigned) return values;
+  for (Literal one : passed_value(text, lead.from)) values.push_back(one);
+  return values;
+}
+
+// An item of a list or object under the name: beside the secret other things may stand there.
+bool can_be_item(const SecretName& rule, const Literal& one, std::string_view value) {
+  constexpr std::size_t kShortestNumber = 4, kShortestNamedNumber = 6;
+  bool number = value.find_first_not_of("0123456789") == kNone;
+  bool generic = one.key.empty();
+  for (std::string_view key : {"value", "default", "plain", "plaintext", "data", "raw", "string"})
+    generic = generic || one.key == key;
+  if (!generic && names_no_secret(one.key)) return false;
+  if (names_one(value)) return false;
+  if (number && !one.quoted) {
+    std::size_t shortest = generic ? kShortestNumber : kShortestNamedNumber;
+    return rule.looks == Looks::kAny && value.size() >= shortest;
   }
-  if (kind == "key" && !certain && !quoted && !looks_random(value) && value.size() < kShortToken)
-    return false;
-  return true;
+  if (!can_be_secret(rule, value, one.quoted)) return false;
+  return (generic && one.quoted) || looks_made(value);
+}
+
+// SESSION_KEY = "session"
+bool repeats(std::string_view name, std::string_view value) {
+  auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+  return std::search(name.begin(), name.end(), value.begin(), value.end(), same) != name.end();
+}
+
+// Returns where to go on: behind the value, if that goes.
+std::size_t find_at(std::string_view text, const Name& name, Secrets* found) {
+  SecretName rule = secret_name(name.text, name.use);
+  bool user = name.begin >= 3 && text.substr(name.begin - 3, 3) == "://";  // find_urls() knows more
+  std::size_t behind = name.end;
+  if (!*rule.kind || user) return behind;
+  Lead lead = lead_of(text, name);
+  bool first = true;
+  for (const Literal& one : values_of(text, name, rule, lead)) {
+    bool of_user = std::exchange(first, false) && rule.pair && one.item;
+    if (one.end <= one.begin || of_user) continue;
+    std::size_t begin = skip_spaces(text, one.begin), end = one.end;  // """ and an empty line
+    while (end > begin && is_space(text[end - 1])) --end;
+    std::string_view value = text.substr(begin, end - std::min(begin, end));
+    SecretName judged = rule;
+    if (rule.pair && one.item) judged.looks = Looks::kAny;
+    bool is = one.item ? can_be_item(judged, one, value) : can_be_secret(judged, value, one.quoted);
+    bool one_of_names = lead.how == Lead::kItem && *secret_name(value).kind && !looks_random(value);
+    bool told_again = rule.looks != Looks::kAny && repeats(name.text, value);
+    if (!is || one_of_names || told_again) continue;
+    found->push_back({begin, end, std::string(rule.kind) + " by its name"});
+    if (begin == lead.from) behind = end;
+  }
+  return behind;
 }
 
 // A word that names much; with such a value it is Kaggle's or W&B's.
@@ -135,33 +190,21 @@ bool is_plain_key(std::string_view value) {
 }
 
 void find_plain_key(std::string_view text, const Name& name, Secrets* found) {
-  std::size_t from = name.text == "key" ? begin_of_value(text, name) : kNone;
-  if (from == kNone || from >= text.size()) return;
-  Value value = value_at(text, from, name);
-  if (value.quoted && is_plain_key(text.substr(value.begin, value.end - value.begin)))
-    found->push_back({value.begin, value.end, "key by its name"});
-}
-
-void find_at(std::string_view text, const Name& name, Secrets* found) {
-  std::string kind = secret_name_kind(name.text);
-  if (kind.empty() && name.quoted && (name.text == "auth" || name.text == "_auth")) kind = "password";
-  bool user = name.begin >= 3 && text.substr(name.begin - 3, 3) == "://";  // find_urls() knows more
-  if (kind.empty() || user) return;
-  std::size_t from = begin_of_value(text, name);
-  if (from == kNone || from >= text.size()) return;
-  Value value = value_at(text, from, name);
-  if (value.end <= value.begin) return;
-  if (is_secret(name, kind, text.substr(value.begin, value.end - value.begin), value.quoted))
-    found->push_back({value.begin, value.end, kind + " by its name"});
+  if (name.text != "key") return;
+  Lead lead = lead_of(text, name);
+  if (lead.how != Lead::kAssigned && lead.how != Lead::kMapped) return;
+  Literal one = string_at(text, lead.from);
+  if (one.behind && is_plain_key(text.substr(one.begin, one.end - one.begin)))
+    found->push_back({one.begin, one.end, "key by its name"});
 }
 
 Name name_at(std::string_view text, std::size_t at) {
-  Name name{{}, at, at, false, false};
+  Name name{{}, at, at, {}};
   while (name.end < text.size() && in_name(text[name.end])) ++name.end;
   std::size_t dashes = at;
   while (dashes < name.end && text[dashes] == '-') ++dashes;
-  name.option = dashes > at && dashes - at <= 2;
-  name.quoted = at > 0 && is_quote(text[at - 1]);
+  name.use.option = dashes > at && dashes - at <= 2;
+  name.use.quoted = at > 0 && is_quote(text[at - 1]);
   name.begin = dashes;
   name.text = text.substr(dashes, name.end - dashes);
   return name;
@@ -170,59 +213,14 @@ Name name_at(std::string_view text, std::size_t at) {
 // .netrc: machine host login user password word
 void find_netrc(std::string_view text, const Name& name, Secrets* found) {
   if (name.text != "password") return;
-  std::size_t line = text.rfind('\n', name.begin);
-  line = line == kNone ? 0 : line + 1;
-  std::string_view before = text.substr(line, name.begin - line);
+  std::string_view before = before_in_line(text, name.begin, 300);
   bool first = before.find_first_not_of(" \t") == kNone;
   if (before.find("login ") == kNone && before.find("machine ") == kNone && !first) return;
   std::size_t from = skip_blanks(text, name.end), end = from;
-  while (end < text.size() && !std::isspace(static_cast<unsigned char>(text[end]))) ++end;
-  std::size_t rest = skip_blanks(text, end);
-  bool last = rest >= text.size() || text[rest] == '\n' || text[rest] == '\r';
+  while (end < text.size() && !is_space(text[end])) ++end;
+  bool last = ends_line(text, skip_blanks(text, end));
   if (from > name.end && end > from && last && text[from] != '=' && text[from] != ':')
     found->push_back({from, end, "password by its name"});
-}
-
-struct Command {
-  const char* words;  // before the secret, which is the next word
-  bool has_colon;     // user:password
-};
-constexpr Command kCommands[] = {
-    {"sshpass -p ", false},           {"wandb login ", false},   {"wandb login --relogin ", false},
-    {"comet login ", false},          {"hf auth login ", false}, {"vault login ", false},
-    {"openssl -passin pass:", false}, {"-passin pass:", false},  {"-passout pass:", false},
-};
-constexpr const char* kUserOptions[] = {"-u ", "--user ", "--user=", "--proxy-user "};
-constexpr const char* kUserPrograms[] = {"curl ", "wget ", "http "};
-
-void find_user(std::string_view text, std::size_t at, Secrets* found) {
-  for (std::string_view option : kUserOptions) {
-    if (text.substr(at, option.size()) != option || (at > 0 && !is_blank(text[at - 1]))) continue;
-    std::size_t line = text.rfind('\n', at);
-    line = line == kNone ? 0 : line + 1;
-    std::string_view before = text.substr(line, at - line);
-    bool known = std::any_of(std::begin(kUserPrograms), std::end(kUserPrograms),
-                             [&](std::string_view program) { return before.find(program) != kNone; });
-    std::size_t from = skip_blanks(text, at + option.size());
-    from = behind_quote(text, from);
-    std::size_t end = end_of_word(text, from), colon = text.substr(from, end - from).find(':');
-    if (known && colon != kNone && colon > 0 && from + colon + 1 < end)
-      found->push_back({from + colon + 1, end, "password of a command"});
-  }
-}
-
-// "docker login … -p word"; "mysql … -pword".
-void find_password_option(std::string_view text, std::size_t at, Secrets* found) {
-  if (text.substr(at, 2) != "-p" || at + 2 >= text.size() || at == 0 || !is_blank(text[at - 1])) return;
-  std::size_t line = text.rfind('\n', at);
-  std::string_view before = text.substr(line == kNone ? 0 : line + 1, at - (line == kNone ? 0 : line + 1));
-  bool apart = is_blank(text[at + 2]);
-  auto runs = [&](std::string_view program) { return before.find(program) != kNone; };
-  bool known = apart ? runs("docker login ") || runs("podman login ")
-                     : runs("mysql ") || runs("mysqldump ") || runs("mariadb ");
-  std::size_t from = behind_quote(text, skip_blanks(text, at + 2)), end = end_of_word(text, from);
-  if (known && end > from && !says_nothing(text.substr(from, end - from)))
-    found->push_back({from, end, "password of a command"});
 }
 
 }  // namespace
@@ -236,28 +234,11 @@ void find_named(std::string_view text, Secrets* found) {
     bool escape = in_word(text[at]) && at + 1 < text.size() && in_name(text[at + 1]);
     if (escape && begins_here(text, at + 1)) ++at;  // \npassword, written out
     Name name = name_at(text, at);
-    if (!name.text.empty() && name.text.size() <= kLongestName) {
-      find_at(text, name, found);
-      find_plain_key(text, name, found);
-      find_netrc(text, name, found);
-    }
     at = name.end;
-  }
-}
-
-void find_commands(std::string_view text, Secrets* found) {
-  for (const Command& command : kCommands) {
-    std::string_view words = command.words;
-    for (std::size_t at = text.find(words); at != kNone; at = text.find(words, at + 1)) {
-      std::size_t from = behind_quote(text, at + words.size()), end = end_of_word(text, from);
-      std::string_view word = text.substr(from, end - from);
-      if (word.size() > 3 && word[0] != '-' && !says_nothing(word))
-        found->push_back({from, end, "password of a command"});
-    }
-  }
-  for (std::size_t at = text.find('-'); at != kNone; at = text.find('-', at + 1)) {
-    find_user(text, at, found);
-    find_password_option(text, at, found);
+    if (name.text.empty() || name.text.size() > kLongestName) continue;
+    find_plain_key(text, name, found);
+    find_netrc(text, name, found);
+    at = find_at(text, name, found);
   }
 }
 

@@ -3,13 +3,12 @@
 #include <algorithm>
 #include <cctype>
 
+#include "issue/scan.h"
 #include "issue/secret_forms.h"
 #include "issue/secret_names.h"
 
 namespace dshang::issue {
 namespace {
-
-constexpr auto kNone = std::string_view::npos;
 
 std::size_t end_of_run(std::string_view text, std::size_t at, Letters letters) {
   while (at < text.size() && is_letter_of(letters, text[at])) ++at;
@@ -40,46 +39,25 @@ void find_form(std::string_view text, std::size_t at, const SecretForm& form, Se
   found->push_back({form.keeps_prefix ? from : at, end, form.kind});
 }
 
-// Runs of `letters` joined by dots, at least as long as these.
-std::size_t end_of_parts(std::string_view text, std::size_t at, Letters letters,
-                         std::initializer_list<std::size_t> shortest) {
-  bool first = true;
-  for (std::size_t length : shortest) {
-    if (!first && (at >= text.size() || text[at++] != '.')) return kNone;
-    first = false;
-    std::size_t end = end_of_run(text, at, letters);
-    if (end - at < length) return kNone;
-    at = end;
-  }
-  return at;
+// Takes one part; a part of one length ends there whatever follows, since the next one may go on at once.
+std::size_t end_of_part(std::string_view text, std::size_t at, const Part& part) {
+  std::string_view before = part.before;
+  if (text.substr(at, before.size()) != before) return kNone;
+  std::size_t from = at + before.size();
+  bool fixed = part.shortest == part.longest;
+  std::size_t end = end_of_run(text.substr(0, from + part.longest + (fixed ? 0 : 1)), from, part.letters);
+  return end - from >= part.shortest && end - from <= part.longest ? end : kNone;
 }
 
-void find_tokens_in_parts(std::string_view text, std::size_t at, Secrets* found) {
-  auto add = [&](std::size_t end, const char* kind) {
-    if (end != kNone) found->push_back({at, end, kind});
-  };
-  if (text.substr(at, 3) == "eyJ") add(end_of_parts(text, at, Letters::kWord, {12, 10, 4}), "JSON web token");
-  if (text[at] == 'M' || text[at] == 'N' || text[at] == 'O') {
-    std::size_t end = end_of_parts(text, at, Letters::kWord, {23, 6, 27});
-    if (end != kNone && text.substr(at, end - at).find('.') <= 28) add(end, "Discord token");
+void find_parted(std::string_view text, std::size_t at, const PartedForm& form, Secrets* found) {
+  std::size_t end = at;
+  for (const Part& part : form.parts) {
+    if (part.before == nullptr) break;
+    end = end_of_part(text, end, part);
+    if (end == kNone) return;
   }
-  if (text[at] >= '0' && text[at] <= '9') {  // 110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw
-    std::size_t colon = at;
-    while (colon < text.size() && text[colon] >= '0' && text[colon] <= '9') ++colon;
-    bool bot = colon - at >= 8 && colon - at <= 10 && text.substr(colon, 3) == ":AA";
-    std::size_t end = bot ? end_of_run(text, colon + 1, Letters::kWord) : 0;
-    if (bot && end - colon - 1 == 35) add(end, "Telegram token");
-  }
-}
-
-// Azure AD: three letters, a digit, "Q~", and the rest.
-void find_azure_secret(std::string_view text, std::size_t at, Secrets* found) {
-  if (text.substr(at, 2) != "Q~" || at < 4 || !(text[at - 1] >= '0' && text[at - 1] <= '9')) return;
-  std::size_t begin = at - 4, end = at + 2;
-  while (end < text.size() &&
-         (is_letter_of(Letters::kWord, text[end]) || text[end] == '.' || text[end] == '~'))
-    ++end;
-  if (end - at >= 32) found->push_back({begin, end, "Azure secret"});
+  if (end < text.size() && in_word(text[end])) return;
+  found->push_back({at, without_stop(text, at, end), form.kind});
 }
 
 // Behind the last line that can belong to the block of a key that is not closed.
@@ -103,7 +81,9 @@ bool ends_address(char c) {
 
 // Of scheme://…: where the user and password end, kNone where there are none.
 std::size_t end_of_user(std::string_view text, std::size_t from) {
+  constexpr std::size_t kLongestUser = 2000;
   std::size_t end = from, slash = kNone;
+  text = text.substr(0, from + kLongestUser);
   while (end < text.size() && !ends_address(text[end])) {
     if (slash == kNone && std::string_view("/?#").find(text[end]) != kNone) slash = end;
     ++end;
@@ -137,7 +117,9 @@ void find_signature(std::string_view text, std::size_t at, Secrets* found) {
   std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
   bool signs = name == "sig" || name == "signature" || name == "key" || name == "code" || name == "auth" ||
                name.ends_with("-signature") || name.ends_with("-credential") || name.ends_with("-token");
+  constexpr std::size_t kLongestSignature = 4000;
   std::size_t end = equals + 1;
+  text = text.substr(0, end + kLongestSignature);
   while (end < text.size() && !ends_address(text[end]) && text[end] != '&' && text[end] != '#') ++end;
   if (signs && end - equals > 8) found->push_back({equals + 1, end, "signature in a URL"});
 }
@@ -152,6 +134,8 @@ bool same_letters(std::string_view text, std::size_t at, std::string_view small)
 
 // The value of a header that began at `at`: to the end of the line, or of the quotes it stands in.
 std::size_t end_of_header(std::string_view text, std::size_t at) {
+  constexpr std::size_t kLongestHeader = 1 << 14;
+  text = text.substr(0, at + kLongestHeader);
   while (at < text.size() && text[at] != '\n' && text[at] != '\r' && text[at] != '"' && text[at] != '\'' &&
          text[at] != '\\')
     ++at;
@@ -193,7 +177,10 @@ void find_bearer(std::string_view text, std::size_t at, Secrets* found) {
   while (end < text.size() &&
          (is_letter_of(Letters::kBase64, text[end]) || text[end] == '.' || text[end] == '~'))
     ++end;
-  if (looks_random(text.substr(from, end - from))) found->push_back({from, end, "Authorization header"});
+  std::string_view token = text.substr(from, end - from);
+  bool whole = at > 0 && is_quote(text[at - 1]) && end < text.size() && is_quote(text[end]);
+  if (looks_random(token) || (whole && looks_made(token)))
+    found->push_back({from, end, "Authorization header"});
 }
 
 }  // namespace
@@ -214,7 +201,9 @@ void find_private_keys(std::string_view text, Secrets* found) {
     std::size_t title = text.find("-----", at + kBegin.size());
     if (title == kNone || title - at > 80 || text.substr(at, title - at).find("PRIVATE KEY") == kNone)
       continue;
-    std::size_t from = title + 5, end = text.find(kEnd, from), next = text.find(kBegin, from);
+    std::size_t from = title + 5;
+    std::string_view block = text.substr(0, from + kLongestWord);
+    std::size_t end = block.find(kEnd, from), next = block.find(kBegin, from);
     if (end == kNone || next < end) end = end_of_open_block(text, skip(text, from, "\r\n"));
     found->push_back({from, end, "private key"});
   }
@@ -226,8 +215,8 @@ void find_forms(std::string_view text, Secrets* found) {
       if (form.prefix[0] == text[at]) find_form(text, at, form, found);
     }
     bool of_a_bot = at >= 4 && text.substr(at - 4, 4) == "/bot";  // api.telegram.org/bot123:…
-    if (of_a_bot || begins_here(text, at)) find_tokens_in_parts(text, at, found);
-    find_azure_secret(text, at, found);
+    if (!of_a_bot && !begins_here(text, at)) continue;
+    for (const PartedForm& form : parted_forms()) find_parted(text, at, form, found);
   }
 }
 
@@ -287,13 +276,15 @@ Secrets found_by(std::initializer_list<Find> all, std::string_view text) {
 }  // namespace
 
 Secrets find_plain(std::string_view text) {
-  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands}, text);
+  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_pairs, find_calls,
+                   find_commands},
+                  text);
 }
 
 Secrets find_secrets(std::string_view text) {
-  return found_by(
-      {find_private_keys, find_forms, find_urls, find_headers, find_named, find_commands, find_encoded},
-      text);
+  return found_by({find_private_keys, find_forms, find_urls, find_headers, find_named, find_pairs, find_calls,
+                   find_commands, find_encoded},
+                  text);
 }
 
 }  // namespace dshang::issue

@@ -20,6 +20,8 @@ void find_forms(std::string_view text, Secrets* found);         // secret_forms.
 void find_urls(std::string_view text, Secrets* found);          // scheme://user:password@host, signatures
 void find_headers(std::string_view text, Secrets* found);       // Authorization, Cookie, Bearer …
 void find_named(std::string_view text, Secrets* found);         // NAME=value, "name": "value", --name value
+void find_pairs(std::string_view text, Secrets* found);         // {"name": "…", "value": "…"}
+void find_calls(std::string_view text, Secrets* found);         // HTTPBasicAuth("user", "password")
 void find_commands(std::string_view text, Secrets* found);      // curl -u, sshpass -p, wandb login
 void find_encoded(std::string_view text, Secrets* found);       // any of the above, in base64
 

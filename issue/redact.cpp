@@ -5,6 +5,7 @@
 
 #include "issue/find_secrets.h"
 #include "issue/secret_names.h"
+#include "issue/unescape.h"
 
 namespace dshang::issue {
 namespace {
@@ -14,6 +15,12 @@ bool can_be_looked_for(std::string_view secret) {
   constexpr std::size_t kShortest = 8, kLongWord = 16;
   bool plain = std::all_of(secret.begin(), secret.end(), [](unsigned char c) { return std::isalpha(c); });
   return secret.size() >= kShortest && (!plain || secret.size() >= kLongWord);
+}
+
+// "" where the name is none of a secret, or the value can be none.
+std::string kind_by_name(std::string_view name, std::string_view value) {
+  SecretName rule = secret_name(name);
+  return *rule.kind && can_be_secret(rule, value, true) ? std::string(rule.kind) + " by its name" : "";
 }
 
 // Known secrets that stand alone, beside those that were found.
@@ -33,7 +40,10 @@ void add_known(std::string_view text, const std::map<std::string, std::string>& 
 }  // namespace
 
 void Redactor::remember(std::string_view secret, const std::string& kind) {
-  if (can_be_looked_for(secret)) known_.emplace(secret, kind);
+  if (!can_be_looked_for(secret)) return;
+  for (const std::string& written :
+       {std::string(secret), as_in_address(secret), as_in_json(secret), as_in_base64(secret)})
+    known_.emplace(written, kind);
 }
 
 void Redactor::learn(std::string_view text) {
@@ -42,8 +52,7 @@ void Redactor::learn(std::string_view text) {
 }
 
 void Redactor::learn_value(std::string_view name, std::string_view value) {
-  std::string kind = secret_name_kind(name);
-  if (!kind.empty() && !says_nothing(value)) remember(value, kind + " by its name");
+  if (std::string kind = kind_by_name(name, value); !kind.empty()) remember(value, kind);
   learn(value);
 }
 
@@ -67,8 +76,7 @@ std::string Redactor::clean(std::string_view text, const std::string& where) {
 }
 
 std::string Redactor::clean_value(std::string_view name, std::string_view value, const std::string& where) {
-  std::string kind = secret_name_kind(name);
-  if (!kind.empty() && !says_nothing(value)) return mark(kind + " by its name", where);
+  if (std::string kind = kind_by_name(name, value); !kind.empty()) return mark(kind, where);
   return clean(value, where);
 }
 

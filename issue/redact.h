@@ -1,6 +1,6 @@
 // Texts without their secrets.
 //
-// Secrets are known by their form (secret_forms.h), by the name before them (secret_names.h) and by having
+// Secrets are known by their form (secret_forms.h), by the name before them (name_rules.h) and by having
 // been seen in either way elsewhere: so all texts are looked at with learn() first, and then cleaned.
 #pragma once
 

@@ -88,16 +88,83 @@ constexpr SecretForm kForms[] = {
     {"Heroku key", "HRKU-", kWord, 30},
     {"age key", "AGE-SECRET-KEY-1", kUpper, 30},
     {"Perplexity key", "pplx-", kAlnum, 30},
+    {"xAI key", "xai-", kAlnum, 32, 1000, true},
+    {"LangSmith key", "lsv2_pt_", kWord, 30},
+    {"LangSmith key", "lsv2_sk_", kWord, 30},
+    {"Atlassian token", "ATATT3", kBase64, 30},
+    {"Atlassian token", "ATCTT3", kBase64, 30},
+    {"Atlassian token", "ATSTT3", kBase64, 30},
+    {"Bitbucket token", "ATBB", kAlnum, 28, 36, true},
+    {"Trello token", "ATTA", kHex, 60},
+    {"Figma token", "figd_", kWord, 20},
+    {"Doppler token", "dp.pt.", kAlnum, 30},
+    {"Doppler token", "dp.ct.", kAlnum, 30},
+    {"Doppler token", "dp.sa.", kAlnum, 30},
+    {"Doppler token", "dp.st.", kDotted, 30},
+    {"Doppler token", "dp.scim.", kAlnum, 30},
+    {"Doppler token", "dp.audit.", kAlnum, 30},
+    {"PlanetScale token", "pscale_tkn_", kDotted, 30},
+    {"PlanetScale token", "pscale_pw_", kDotted, 30},
+    {"PlanetScale token", "pscale_oauth_", kDotted, 30},
+    {"Supabase token", "sbp_", kHex, 40},
+    {"Supabase key", "sb_secret_", kWord, 20},
+    {"Artifactory key", "AKCp", kAlnum, 50},
+    {"Artifactory token", "cmVmdGtuO", kAlnum, 40},
+    {"Square token", "sq0csp-", kWord, 30},
+    {"Square token", "sq0atp-", kWord, 20},
+    {"OpenShift token", "sha256~", kWord, 40},
+    {"Fly.io token", "fm1r_", kBase64, 40},
+    {"Fly.io token", "fm1a_", kBase64, 40},
+    {"Fly.io token", "fm2_", kBase64, 40},
+    {"Fly.io token", "fo1_", kWord, 40},
+    {"Brevo key", "xkeysib-", kWord, 60},
+    {"Netlify token", "nfp_", kAlnum, 30},
+    {"Render key", "rnd_", kAlnum, 28, 1000, true},
+    {"1Password token", "ops_eyJ", kBase64, 60},
+    {"NuGet key", "oy2", kAlnum, 43, 43, true},
+    {"Shopify token", "shpca_", kHex, 32},
+    {"Shopify token", "shppa_", kHex, 32},
+    {"Shopify secret", "shpss_", kHex, 32},
+    {"Alibaba key", "LTAI", kAlnum, 16, 20, true},
+    {"RunPod key", "rpa_", kAlnum, 40},
+    {"Pinecone key", "pcsk_", kWord, 50},
+    {"Tavily key", "tvly-", kWord, 28, 1000, true},
+    {"Jina key", "jina_", kAlnum, 50},
+    {"Cerebras key", "csk-", kAlnum, 40, 1000, true},
+    {"Together key", "tgp_v1_", kWord, 40},
+    {"Sourcegraph token", "sgp_", kWord, 40},
+    {"Sentry token", "sntryu_", kHex, 60},
+    {"CircleCI token", "CCIPAT_", kWord, 40},
+    {"PostHog key", "phx_", kAlnum, 40},
+};
+
+constexpr PartedForm kParted[] = {
+    {"JSON web token", {{"eyJ", kWord, 9}, {".", kWord, 10}, {".", kWord, 4}}},
+    {"Discord token", {{"M", kWord, 22, 27}, {".", kWord, 6, 6}, {".", kWord, 27}}},
+    {"Discord token", {{"N", kWord, 22, 27}, {".", kWord, 6, 6}, {".", kWord, 27}}},
+    {"Discord token", {{"O", kWord, 22, 27}, {".", kWord, 6, 6}, {".", kWord, 27}}},
+    {"Telegram token", {{"", kDigit, 8, 10}, {":AA", kWord, 33, 33}}},
+    {"Azure secret", {{"", kWord, 3, 3}, {"", kDigit, 1, 1}, {"Q~", kDotted, 30, 36}}},
+    {"Airtable token", {{"pat", kAlnum, 14, 14}, {".", kHex, 64, 64}}},
+    {"Terraform token", {{"", kAlnum, 14, 14}, {".atlasv1.", kWord, 60}}},
+    {"Dynatrace token", {{"dt0c01.", kUpper, 24, 24}, {".", kUpper, 64, 64}}},
+    {"Dynatrace token", {{"dt0s01.", kUpper, 8}, {".", kUpper, 64, 64}}},
+    {"Dynatrace token", {{"dt0s16.", kUpper, 8}, {".", kUpper, 64, 64}}},
+    {"Mailchimp key", {{"", kHex, 32, 32}, {"-us", kDigit, 1, 2}}},
 };
 
 }  // namespace
 
 std::span<const SecretForm> secret_forms() { return kForms; }
 
+std::span<const PartedForm> parted_forms() { return kParted; }
+
 bool is_letter_of(Letters letters, char c) {
   bool digit = c >= '0' && c <= '9', upper = c >= 'A' && c <= 'Z', small = c >= 'a' && c <= 'z';
   auto one_of = [c](std::string_view others) { return others.find(c) != std::string_view::npos; };
   switch (letters) {
+    case kDigit:
+      return digit;
     case kAlnum:
       return digit || upper || small;
     case kWord:
@@ -106,6 +173,8 @@ bool is_letter_of(Letters letters, char c) {
       return digit || upper;
     case kHex:
       return digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+    case kDotted:
+      return digit || upper || small || one_of("_-.~");
     case kBase64:
       return digit || upper || small || one_of("+/=_-");
     case kUrl:

@@ -1,6 +1,6 @@
 // Secrets that are known by their own form, wherever they stand: the table of kinds.
 //
-// A new kind is one row; tests/issue/test_redaction.py wants an example and a near miss for each.
+// A new kind is one row; tests/issue/secrets_made.py has an example and a near miss for each.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace dshang::issue {
 
-enum class Letters { kAlnum, kWord, kUpper, kHex, kBase64, kUrl };  // word: and _ -; url: and ~ . / = ? & %
+// word: and _ -; dotted: and . ~; base64: and + / =; url: and ~ . / = ? & % @ :
+enum class Letters { kDigit, kAlnum, kWord, kUpper, kHex, kDotted, kBase64, kUrl };
 
 struct SecretForm {
   const char* kind;
@@ -22,6 +23,19 @@ struct SecretForm {
 };
 
 std::span<const SecretForm> secret_forms();
+
+// Runs of letters, with something known before each; the first has no prefix by which it could be looked for.
+struct Part {
+  const char* before;
+  Letters letters;
+  std::size_t shortest, longest = 1000;
+};
+struct PartedForm {
+  const char* kind;
+  Part parts[3];  // the last ones may be absent
+};
+
+std::span<const PartedForm> parted_forms();
 
 bool is_letter_of(Letters letters, char c);
 

@@ -5,6 +5,9 @@
 #include <cctype>
 #include <vector>
 
+#include "issue/name_rules.h"
+#include "issue/scan.h"
+
 namespace dshang::issue {
 namespace {
 
@@ -13,18 +16,37 @@ using Words = std::vector<std::string>;
 bool is_upper(char c) { return c >= 'A' && c <= 'Z'; }
 bool is_lower(char c) { return c >= 'a' && c <= 'z'; }
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_letter(char c) { return is_upper(c) || is_lower(c); }
 
-template <std::size_t kCount>
-bool among(const std::string& word, const std::array<const char*, kCount>& words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* one) { return word == one; });
+std::string small_letters(std::string_view text) {
+  std::string small(text);
+  std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
+  return small;
 }
 
-// "SharedAccessKey", "HF_TOKEN", "--api-key" -> small letters, word by word.
+// "hftoken" -> "hf", "token".
+void add_word(std::string word, Words* words) {
+  for (const Glued& glued : glued_words()) {
+    std::string_view ending = glued.ending;
+    if (word.size() <= ending.size() || !word.ends_with(ending)) continue;
+    std::string before = word.substr(0, word.size() - ending.size());
+    if (*glued.behind && !among(before, glued.behind)) continue;
+    words->push_back(before);
+    words->push_back(std::string(ending));
+    return;
+  }
+  words->push_back(std::move(word));
+}
+
+// "SharedAccessKey", "HF_TOKEN", "--api-key2" -> small letters, word by word, without the numbers that tell
+// one from another.
 Words words_of(std::string_view name) {
   Words words;
   std::string word;
   auto close = [&] {
-    if (!word.empty()) words.push_back(std::move(word));
+    std::size_t letters = word.find_last_not_of("0123456789") + 1;
+    if (letters > 1) word.resize(letters);
+    if (letters > 0) add_word(std::move(word), &words);
     word.clear();
   };
   for (std::size_t i = 0; i < name.size(); ++i) {
@@ -35,103 +57,127 @@ Words words_of(std::string_view name) {
       word += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   close();
+  if (words.size() > 1 && words.back() == "value") words.pop_back();
   return words;
 }
 
-// Something about a secret, not the secret.
-constexpr std::array kAbout = {"file",    "path",  "dir",           "folder", "length",   "policy",
-                               "prompt",  "name",  "type",          "ids",    "count",    "manager",
-                               "url",     "uri",   "helper",        "method", "provider", "expiry",
-                               "expires", "limit", "authentication"};
-constexpr std::array kPasswords = {"passwd",   "passphrase", "passcode",  "pwd",
-                                   "mnemonic", "userpwd",    "passwords", "sshpass"};
-// Whose "pass" is a password.
-constexpr std::array kPassOf = {"ssh",   "become", "sudo", "db",    "smtp", "mail",
-                                "redis", "mysql",  "user", "admin", "login"};
-constexpr std::array kSecrets = {"secret", "secrets", "credential", "credentials", "cookie", "pat"};
-// Words of keys that open something; "key" alone is that of a map.
-constexpr std::array kKeysOf = {"api",        "access",     "private",  "secret", "account", "subscription",
-                                "license",    "encryption", "signing",  "shared", "storage", "auth",
-                                "ssh",        "app",        "service",  "client", "deploy",  "session",
-                                "decryption", "webhook",    "admin",    "hmac",   "jwt",     "sas",
-                                "wandb",      "openai",     "consumer", "azure",  "fernet",  "master"};
-// Tokens of a text.
-constexpr std::array kTextTokens = {
-    "pad",   "eos", "bos",    "sep",     "cls",    "mask",    "unk",   "image", "video", "audio",
-    "next",  "per", "num",    "max",     "min",    "special", "start", "end",   "stop",  "first",
-    "last",  "new", "prev",   "decoder", "target", "vision",  "mean",  "each",  "extra", "position",
-    "class", "eot", "prompt", "padding", "text",   "is",      "sub",   "one",   "any",   "distill"};
-
-bool holds(const Words& words, const auto& of) {
-  return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return among(word, of); });
-}
-
-bool is_key(const Words& words) {
-  static constexpr std::array kWhole = {"apikey", "accesskey", "secretkey", "privatekey", "authkey"};
-  if (holds(words, kWhole)) return true;
-  for (std::size_t i = 1; i < words.size(); ++i) {
-    if ((words[i] == "key" || words[i] == "keys") && among(words[i - 1], kKeysOf)) return true;
+bool spelled(Spelling spelling, bool capitals, NameUse use) {
+  switch (spelling) {
+    case Spelling::kEvery:
+      return true;
+    case Spelling::kCapitals:
+      return capitals;
+    case Spelling::kOption:
+      return use.option;
+    case Spelling::kLoud:
+      return capitals || use.option;
+    case Spelling::kKey:
+      return capitals || use.option || use.quoted;
   }
   return false;
 }
 
-bool is_token(const Words& words) {
-  static constexpr std::array kWhole = {"authtoken", "accesstoken", "apitoken", "bearertoken"};
-  if (holds(words, kWhole)) return true;
-  auto at = std::find(words.begin(), words.end(), "token");
-  if (at == words.end()) return false;
-  bool of_text = at != words.begin() && among(*(at - 1), kTextTokens);
-  bool last = at + 1 == words.end() || *(at + 1) == "value" || *(at + 1) == "secret" || *(at + 1) == "key";
-  return last && !of_text;
+bool fits_at(const NameRule& rule, const Words& words, std::size_t at) {
+  if (!among(words[at], rule.words)) return false;
+  std::string_view before = at > 0 ? std::string_view(words[at - 1]) : "", behind = rule.behind;
+  if (!behind.empty() && (before.empty() || (behind != "*" && !among(before, behind)))) return false;
+  return before.empty() || !among(before, rule.not_behind);
 }
 
-bool is_password(const Words& words) {
-  return holds(words, kPasswords) || std::any_of(words.begin(), words.end(), [](const std::string& word) {
-           return word.ends_with("password");  // PGPASSWORD
-         });
+bool fits(const NameRule& rule, const Words& words) {
+  std::size_t last = words.size() - 1;
+  if (rule.place == Place::kOnly && last > 0) return false;
+  if (rule.place != Place::kAnywhere) return fits_at(rule, words, last);
+  for (std::size_t at = 0; at <= last; ++at) {
+    if (fits_at(rule, words, at)) return true;
+  }
+  return false;
 }
 
-bool is_pass(std::string_view name, const Words& words) {
-  bool capitals = std::none_of(name.begin(), name.end(), is_lower);
-  static constexpr std::array kRuns = {"forward", "backward", "per", "one", "single", "first", "second"};
-  if (words.size() < 2 || words.back() != "pass") return false;
-  return among(words[words.size() - 2], kPassOf) || (capitals && !holds(words, kRuns));
+// $NAME, <your token>, {token}, %(token)s
+bool refers(std::string_view value) {
+  std::string_view rest = value.substr(1);
+  bool word = !rest.empty() && (is_letter(rest[0]) || rest[0] == '_');
+  switch (value[0]) {
+    case '$':
+      return word || rest.starts_with("{") || rest.starts_with("(");
+    case '%':
+      return (rest.size() < 2 && word) || rest.starts_with("(") || (word && rest.back() == '%');
+    case '<':
+      return rest.empty() || rest.back() == '>' || rest.find('>') == rest.npos;
+    case '{':
+      return rest.empty() || rest.back() == '}' || rest.find('}') == rest.npos;
+  }
+  return false;
+}
+
+// x: StorageKey
+bool names_type(std::string_view value) {
+  return is_upper(value[0]) && std::all_of(value.begin(), value.end(), is_letter);
 }
 
 }  // namespace
 
-std::string secret_name_kind(std::string_view name) {
-  if (name == "PWD" || name == "OLDPWD") return "";
+SecretName secret_name(std::string_view name, NameUse use) {
+  if (name == "PWD" || name == "OLDPWD") return {};
   Words words = words_of(name);
-  if (words.empty()) return "";
-  bool hook = words.size() > 1 && words[words.size() - 2] == "webhook" && words.back() == "url";
-  if (hook) return "webhook";
-  if (among(words.back(), kAbout)) return "";
-  if (is_password(words) || is_pass(name, words)) return "password";
-  if (is_key(words)) return "key";
-  if (holds(words, kSecrets)) return "secret";
-  if (is_token(words)) return "token";
-  if (words.size() > 1 && words[words.size() - 2] == "connection" && words.back() == "string")
-    return "connection string";
-  return "";
+  if (words.empty()) return {};
+  bool capitals = std::none_of(name.begin(), name.end(), is_lower);
+  for (const NameRule& rule : name_rules()) {
+    if (spelled(rule.spelling, capitals, use) && fits(rule, words))
+      return {rule.kind, rule.looks, capitals || use.option, use.quoted, words.size() == 1, rule.pair};
+  }
+  return {};
+}
+
+bool names_no_secret(std::string_view name) {
+  Words words = words_of(name);
+  if (words.empty()) return false;
+  SecretName rule = secret_name(name);
+  return among(words.back(), names_beside()) ? !*rule.kind : among(words.back(), names_about());
+}
+
+bool names_one(std::string_view value) { return *secret_name(value).kind && !looks_made(value); }
+
+bool can_be_secret(const SecretName& name, std::string_view value, bool quoted) {
+  constexpr std::size_t kShort = 8;
+  if (says_nothing(value)) return false;
+  bool called = value.find_first_of("([") != value.npos;
+  if (!quoted && is_expression(value) && (!name.loud || called)) return false;
+  bool number = value.find_first_not_of("0123456789.") == value.npos;
+  if (name.looks != Looks::kAny && names_one(value)) return false;
+  switch (name.looks) {
+    case Looks::kAny:
+      return true;
+    case Looks::kKey:
+      return name.loud || name.key || quoted || (value.size() >= kShort && !names_type(value));
+    case Looks::kToken:
+      if (number) return value.size() > kShort && (name.loud || name.key || !name.bare);
+      if (name.loud) return true;
+      if (value.find(' ') != value.npos) return false;
+      if (name.bare) return quoted ? looks_made(value) : looks_random(value);
+      return quoted || looks_made(value);
+    case Looks::kMade:
+      return looks_made(value);
+    case Looks::kPair:
+      return false;
+  }
+  return false;
 }
 
 bool says_nothing(std::string_view value) {
-  static constexpr std::array kWords = {
-      "none",  "null",    "true", "false", "auto",   "str",      "string",    "int",      "bool",
-      "bytes", "yes",     "no",   "on",    "off",    "default",  "undefined", "required", "unset",
-      "any",   "not set", "set",  "empty", "hidden", "redacted", "missing",   "invalid"};
-  std::string small;
-  for (char c : value) small += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  if (small.size() < 2 || among(small, kWords)) return true;
-  if (small.find("[redacted") == 0 || small.find("optional[") == 0) return true;
-  if (small[0] == '$' || small[0] == '<' || small[0] == '{' || small[0] == '%') return true;
+  constexpr const char* kWords =
+      "none null true false auto str string int bool bytes yes no on off default undefined required unset any "
+      "set empty hidden redacted missing invalid";
+  std::string small = small_letters(value);
+  if (small.size() < 2 || small == "not set" || among(small, kWords)) return true;
+  if (small.starts_with("[redacted") || small.starts_with("optional[") || refers(value)) return true;
   return small.find_first_not_of("*x.-_") == std::string::npos;
 }
 
 bool is_expression(std::string_view value) {
   std::size_t at = 0;
-  auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; };
+  auto letter = [](char c) { return is_letter(c) || c == '_'; };
   if (value.empty() || !letter(value[0])) return false;
   while (at < value.size() && (letter(value[at]) || is_digit(value[at]))) ++at;
   if (at == value.size()) return false;
@@ -141,12 +187,23 @@ bool is_expression(std::string_view value) {
 
 bool looks_random(std::string_view value) {
   constexpr std::size_t kShortest = 16;
-  std::size_t digits = 0, letters = 0;
-  for (char c : value) {
-    digits += is_digit(c) ? 1 : 0;
-    letters += is_upper(c) || is_lower(c) ? 1 : 0;
-  }
+  auto digits = std::count_if(value.begin(), value.end(), is_digit);
+  auto letters = std::count_if(value.begin(), value.end(), is_letter);
   return value.size() >= kShortest && digits >= 2 && letters >= 2;
+}
+
+bool looks_made(std::string_view value) {
+  constexpr std::size_t kShortest = 8;
+  bool path = value.find('/') != value.npos && (value[0] == '/' || value[0] == '.' || value[0] == '~');
+  if (value.size() < kShortest || path || value.find_first_of(" \t\n()[]{}<>") != value.npos) return false;
+  for (std::size_t from = 0; from < value.size();) {
+    std::size_t end = std::min(value.find_first_of("-_./:,", from), value.size());
+    std::string_view part = value.substr(from, end - from);
+    bool letters = std::any_of(part.begin(), part.end(), is_letter);
+    if (letters && std::any_of(part.begin(), part.end(), is_digit)) return true;
+    from = end + 1;
+  }
+  return false;
 }
 
 }  // namespace dshang::issue

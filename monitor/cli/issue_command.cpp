@@ -1,7 +1,4 @@
-#include <unistd.h>
-
 #include <cstdio>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <stdexcept>
@@ -10,12 +7,11 @@
 #include "doctor/facts_file.h"
 #include "doctor/measure.h"
 #include "doctor/output.h"
-#include "issue/archive.h"
 #include "issue/machine.h"
 #include "issue/shell_words.h"
 #include "monitor/cli/commands.h"
 #include "monitor/cli/issue_job.h"
-#include "monitor/disk.h"
+#include "monitor/cli/issue_output.h"
 
 namespace dshang::monitor::cli {
 namespace {
@@ -30,15 +26,6 @@ struct Options {
   std::string config, output;
   std::vector<std::string> logs;
 };
-
-std::string default_output() {
-  char text[64];
-  std::time_t now = std::time(nullptr);
-  struct tm utc {};
-  gmtime_r(&now, &utc);
-  std::strftime(text, sizeof text, "dshang-issue-%Y%m%d-%H%M%S", &utc);
-  return text;
-}
 
 // The words of the command line, taken apart: DIR before --, the launch command behind it.
 void read_words(const Options& options, std::string* directory, doctor::Facts* facts) {
@@ -107,46 +94,22 @@ std::string head_of(const issue::RecordedJob* job) {
   return text + ".";
 }
 
-void refuse_to_overwrite(const std::string& output) {
-  std::error_code error;
-  for (const char* ending : {"", ".md", ".tar.zst"}) {
-    if (fs::exists(output + ending, error))
-      throw std::runtime_error("issue: " + output + ending + " exists already; choose another --output");
-  }
-  fs::path parent = fs::path(output).parent_path();
-  if (!parent.empty() && !fs::is_directory(parent, error))
-    throw std::runtime_error("issue: " + parent.string() + " is no directory");
-}
-
-// Files in a folder of their own; the folder goes once it is packed.  Returns why it stays, "" = packed.
-std::string write_archive(const std::string& output, const std::vector<issue::File>& files) {
-  make_private_directory(output);
-  for (const issue::File& file : files) replace_file(output + "/" + file.name, file.content);
-  fs::path path(output);
-  fs::path parent = path.has_parent_path() ? path.parent_path() : fs::path(".");
-  std::string why = issue::pack(parent.string(), path.filename().string(), output + ".tar.zst");
-  std::error_code error;
-  if (why.empty()) fs::remove_all(path, error);
-  return why;
-}
-
-int write(const std::string& output, const issue::Bundle& bundle) {
-  replace_file(output + ".md", bundle.markdown);
-  std::string why = write_archive(output, bundle.files);
-  std::printf("%s.md: to be pasted\n", output.c_str());
-  if (why.empty()) std::printf("%s.tar.zst: to be attached, everything whole\n", output.c_str());
+int write(IssueOutput* output, const issue::Bundle& bundle) {
+  std::string why = output->write(bundle);
+  const char* name = output->name().c_str();
+  std::printf("%s.md: to be pasted\n", name);
+  if (why.empty()) std::printf("%s.tar.zst: to be attached, everything whole\n", name);
   for (const std::string& one : bundle.missing) std::printf("not in it: %s\n", one.c_str());
   for (const auto& one : bundle.redacted)
     std::printf("redacted: %s, %d in %s\n", one.kind.c_str(), one.count, one.where.c_str());
   std::printf("Read it before you publish it: names of hosts, users and paths are in it.\n");
   if (why.empty()) return 0;
-  std::fprintf(stderr, "dshang: issue: no archive: %s; its files lie in %s/\n", why.c_str(), output.c_str());
+  std::fprintf(stderr, "dshang: issue: no archive: %s; its files lie in %s/\n", why.c_str(), name);
   return 1;
 }
 
 int run(const Options& options) {
-  const std::string output = options.output.empty() ? default_output() : options.output;
-  refuse_to_overwrite(output);
+  IssueOutput output(options.output);
   std::string directory;
   doctor::Facts facts;
   issue::Material material;
@@ -161,7 +124,7 @@ int run(const Options& options) {
   issue::add_environment(job, facts, &redactor, &material);
   issue::add_machine(facts, &material);
   if (job) material.attached.push_back({"report.json", job->report_json});
-  return write(output, issue::bundle_of(material, &redactor));
+  return write(&output, issue::bundle_of(material, &redactor));
 }
 
 }  // namespace

@@ -60,6 +60,18 @@ BY_FORM = {
     "JSON web token": "eyJ" + made(30, WORD, "h") + ".eyJ" + made(60, WORD, "p") + "." + made(43, WORD, "q"),
     "Telegram": "1102015431:AA" + made(33, WORD), "Discord": "M" + made(23) + "." + made(6, ALNUM, "d") + "." + made(38, WORD),
     "Azure AD": "aB3" + "8Q~" + made(34, WORD),
+    "xAI": token("xai-", 80), "LangSmith": "lsv2_pt_" + made(32, HEX, "l") + "_" + made(10, HEX, "m"), "LangSmith service": token("lsv2_sk_", 43),
+    "Atlassian": token("ATATT3xFfGF0", 172, WORD) + "=" + made(8, HEX, "at").upper(), "Atlassian cloud": token("ATCTT3xFfGN0", 170, WORD),
+    "Bitbucket": token("ATBB", 32), "Trello": token("ATTA", 64, HEX), "Figma": token("figd_", 40, WORD),
+    "Airtable": token("pat", 14) + "." + made(64, HEX, "air"), "Doppler personal": token("dp.pt.", 43),
+    "Doppler service": "dp.st.prd." + made(43, ALNUM, "dst"), "PlanetScale": token("pscale_tkn_", 43, WORD), "PlanetScale password": token("pscale_pw_", 43),
+    "Supabase": token("sbp_", 40, HEX), "Terraform": made(14, ALNUM, "tf") + ".atlasv1." + made(67, WORD, "tf"),
+    "Artifactory": token("AKCp", 69), "Square": token("sq0csp-", 43, WORD), "Square access": token("sq0atp-", 22, WORD),
+    "Dynatrace": token("dt0c01.", 24, UPPER) + "." + made(64, UPPER, "dt"), "OpenShift": token("sha256~", 43, WORD),
+    "Mailchimp": made(32, HEX, "mc") + "-us12", "Fly.io": token("fm2_", 120, ALNUM + "+/"), "Brevo": "xkeysib-" + made(64, HEX, "br") + "-" + made(16, ALNUM, "br"),
+    "Netlify": token("nfp_", 36), "Render": token("rnd_", 28), "RunPod": token("rpa_", 44), "Pinecone": token("pcsk_", 70, ALNUM + "_"),
+    "Tavily": token("tvly-", 32), "Jina": token("jina_", 60), "Together": token("tgp_v1_", 43, WORD), "NuGet": token("oy2", 43),
+    "Supabase secret": token("sb_secret_", 31, WORD), "Cerebras": token("csk-", 48), "Alibaba": token("LTAI", 20),
 }
 
 RANDOM = made(40, HEX, "wandb")
@@ -150,5 +162,9 @@ MUST_STAY = [
     "--deepspeed_config " + base64.b64encode(b'{"train_batch_size": 8, "bf16": {"enabled": true}}').decode(), "step 12 token 7",
     "RuntimeError: The size of tensor a (4096) must match", "job 0a1b2c3d4e5f60718293a4b5c6d7e8f9", "nvidia-nccl-cu13==2.30.7",
     "SKIP_EVAL=1", "key-value cache", "SG.weight", "dapi", "author: someone", "Authorized users only", "optimizer.step(token)",
+    "xai-toolkit", "xai-explainability-and-interpretability-methods", "figd_file", "pattern.0123456789abcdef", "dp.pt.size", "dp.st.stage_3_backward",
+    "sbp_loss=0.3", "lsv2_pt_x", "sq0csp-x", "sha256~short", "image@sha256:" + made(64, HEX, "image2"), made(32, HEX, "md5") + "-user", made(32, HEX, "md6") + "-us-east-1",
+    "AKCpool", "fm2_layer.weight", "terraform.atlasv1.example", "ATTAchment", "rnd_seed_for_all_the_ranks_of_a_job", "jina_embeddings", "LTAI",
+    "patience.best", "csk-means-of-the-data", "dt0c01.x.y", "path0123456789abc.py", made(40, HEX, "commit2"), "pat01234567890123.py",
     "image_token = \"<image>\"", "cookiecutter==2.1", "monkey: 12345678901234567890", "passed: 12, failed: 0", "private_key_path: /x/y",
 ]

@@ -4,6 +4,7 @@ import re
 import stat
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -170,6 +171,58 @@ def test_a_mistake_gets_one_line_that_helps_and_leaves_no_file(tmp_path, argumen
     assert (told.returncode, told.stdout) == (2, "")
     assert says in told.stderr and told.stderr.startswith("dshang: ") and told.stderr.count("\n") == 1, told.stderr
     assert os.listdir(tmp_path) == ["there.md"] and (tmp_path / "there.md").read_text() == "mine"
+
+
+def start(cwd, path, *arguments):
+    return subprocess.Popen([BUILD / "dshang", "issue", *arguments], cwd=cwd, env={"PATH": str(path), "HOME": str(cwd)},
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def ended(running):
+    told = [(one.communicate(timeout=120), one.returncode) for one in running]
+    return [code for _, code in told], [out for (out, _), _ in told], [err for (_, err), _ in told]
+
+
+def test_reports_made_at_once_have_files_of_their_own(tmp_path, tools):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    codes, said, complained = ended([start(folder, tools) for _ in range(6)])
+    assert codes == [0] * 6, complained
+    names = sorted(out.split(".md: to be pasted")[0] for out in said)
+    assert len(set(names)) == 6
+    assert sorted(os.listdir(folder)) == sorted(name + ending for name in names for ending in (".md", ".tar.zst"))
+    for name in names:
+        assert unpacked(folder / f"{name}.tar.zst")["issue.md"] == (folder / f"{name}.md").read_text()
+
+
+def names_of_now(folder, ending):
+    """Those of the next minutes: which second a report is begun in is not known before."""
+    now = time.time()
+    return [folder / (time.strftime("dshang-issue-%Y%m%d-%H%M%S", time.gmtime(now + n)) + ending) for n in range(180)]
+
+
+@pytest.mark.parametrize("ending", ["", ".md", ".tar.zst"])
+def test_a_name_of_the_time_that_is_taken_gets_a_number(tmp_path, tools, ending):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    taken = names_of_now(folder, ending)
+    for one in taken:
+        one.write_text("mine")
+    told = issue(cwd=folder, path=tools)
+    assert told.returncode == 0, told
+    made = sorted(set(folder.iterdir()) - set(taken))
+    assert [one.name.split("-")[-1] for one in made] == ["2.md", "2.tar.zst"], made
+    assert all(one.read_text() == "mine" for one in taken)
+
+
+def test_of_two_with_one_given_name_one_is_refused(tmp_path, tools):
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    codes, said, complained = ended([start(folder, tools, "--output", "bug") for _ in range(4)])
+    assert sorted(codes) == [0, 2, 2, 2], complained
+    assert all("exists already; choose another --output" in err for code, err in zip(codes, complained) if code)
+    assert sorted(os.listdir(folder)) == ["bug.md", "bug.tar.zst"]
+    assert unpacked(folder / "bug.tar.zst")["issue.md"] == (folder / "bug.md").read_text()
 
 
 def test_help_names_what_it_writes():
