@@ -5,6 +5,7 @@ front of PATH uses them.
 """
 import os
 import pathlib
+import pwd
 import shutil
 import socket
 
@@ -25,6 +26,16 @@ def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return one.getsockname()[1]
+
+
+def make_where_it_leaves_its_rights():
+    """The user and the folder that installing the package makes."""
+    os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+    try:
+        pwd.getpwnam("sshd")
+    except KeyError:
+        subprocess.run(["useradd", "--system", "--no-create-home", "--home-dir", "/run/sshd", "--shell", "/usr/sbin/nologin", "sshd"],
+                       check=True)
 
 
 class Nodes:
@@ -65,8 +76,8 @@ class Nodes:
         config = self.folder / f"sshd_config.{port}"
         config.write_text(f"Port {port}\nListenAddress 127.0.0.1\nHostKey {self.folder}/host\nPidFile none\nUsePAM no\nStrictModes no\n"
                           f"AuthorizedKeysFile {self.folder}/authorized\nPasswordAuthentication no\nMaxStartups 50\n{force}")
-        if os.getuid() == 0:   # where it leaves its rights, made by the package's service else
-            os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
+        if os.getuid() == 0:
+            make_where_it_leaves_its_rights()
         with open(self.folder / "sshd.log", "ab") as log:
             self.servers.append(subprocess.Popen([sshd_program(), "-D", "-e", "-f", str(config)], stdin=subprocess.DEVNULL, stderr=log))
         end = time.monotonic() + PATIENCE
