@@ -272,10 +272,10 @@ void fall_asleep() {
 bool look_at_device() {
   std::uint64_t free_bytes, total_bytes, ended = changes_ended.load(), begun = changes_begun.load();
   if (begun != ended) return false;
-  if (!runtime::device_memory(&free_bytes, &total_bytes)) return true;
+  if (!runtime::device_memory(&free_bytes, &total_bytes)) return true;  // asked in vain
   std::uint64_t known = free_bytes + taken_of_device(*target.load(std::memory_order_acquire));
   std::atomic_thread_fence(std::memory_order_acquire);
-  if (changes_begun.load() != begun) return false;
+  if (changes_begun.load() != begun) return true;
   seen_other.store(total_bytes > known ? total_bytes - known : 0, std::memory_order_relaxed);
   seen_total.store(total_bytes, std::memory_order_relaxed);
   return true;

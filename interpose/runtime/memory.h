@@ -28,8 +28,9 @@ void memory_step(std::int64_t new_step);
 void memory_period();
 
 // Asks the driver how much of the current device is free, as the poller does now and then; records reckon from there.
-// Nothing is learned, and false returned, while a call that takes or gives back memory is under way (cudaFree waits for
-// the device): the answer and the ledger would be of different moments.
+// Nothing is learned while a call that takes or gives back memory is under way (cudaFree waits for the device): the
+// answer and the ledger would be of different moments.  False: so it was, and the driver, which takes its lock for the
+// answer, was not asked.
 bool look_at_device();
 
 // Device memory made by cuMemCreate: counted until the handle is released and every mapping of it is gone.

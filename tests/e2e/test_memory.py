@@ -128,14 +128,16 @@ def resident(pid):
         return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
 
-def test_host_memory_that_ran_out_in_a_save_is_told_from_the_devices(tmp_path):
+def out_of_host_memory(tmp_path, program, says, past, grown, **settings):
+    """The finding of rank 0, which is ended as the kernel does it, once it has `grown` by so many bytes since it said `says`
+    and has not said `past`."""
     group = ControlGroup(tmp_path / "group", 3 << 30)
-    with Job(LAUNCHERS["deepspeed"]("gathered_save", "--mistake"), tmp_path, numerics="int", gpu=GPU,
-             within=group.start()) as job:
-        pid = int(job.wait_for("save", 240 + SLACK, lambda: job.lines(r"^\[rank 0\] saves, pid (\d+)$"))[0])
+    with Job(LAUNCHERS["deepspeed"](program, "--mistake"), tmp_path, numerics="int", gpu=GPU, within=group.start(),
+             **settings) as job:
+        pid = int(job.wait_for(says, 240 + SLACK, lambda: job.lines(r"^\[rank 0\] %s, pid (\d+)$" % says))[0])
         before = resident(pid)
-        while resident(pid) < before + (40 << 20):                    # the copy of the weights grows
-            assert "[rank 0] saved" not in job.log(), job.log()[-3000:]
+        while resident(pid) < before + grown:
+            assert past not in job.log() and job.process.poll() is None, job.log()[-3000:]
             time.sleep(0.005)
         group.kill(pid)
         assert job.end() != 0
@@ -144,8 +146,14 @@ def test_host_memory_that_ran_out_in_a_save_is_told_from_the_devices(tmp_path):
     finding = findings["rank-dead"]
     assert "alloc-failed" not in findings and finding["suspects"] == [0] and finding["consequence_of"] is None, report["findings"]
     assert "ended by the kernel's OOM killer for want of host memory" in finding["summary"], finding
+    assert "its control group may use 3 GiB" in everything(finding), finding
+    return finding
+
+
+def test_host_memory_that_ran_out_in_a_save_is_told_from_the_devices(tmp_path):
+    finding = out_of_host_memory(tmp_path, "gathered_save", "saves", "[rank 0] saved", 40 << 20)     # the copy of the weights
     text = everything(finding)
-    assert "its control group may use 3 GiB" in text and "it was in phase save" in text, finding
+    assert "it was in phase save" in text, finding
     assert re.search(r"save_16bit_model, .*gather the whole model \(about 130(\.\d)? MiB here\)", finding["fix"][0]), finding
 
 
@@ -182,22 +190,9 @@ if LONG:
             assert taken_by_others(log) == {COMMUNICATOR}, log[-2000:]
 
     def test_host_memory_that_the_buffers_of_nvme_offload_take(tmp_path):
-        group = ControlGroup(tmp_path / "group", 3 << 30)
-        with Job(LAUNCHERS["deepspeed"]("many_buffers", "--mistake"), tmp_path, numerics="int", gpu=GPU, within=group.start(),
-                 **async_io.settings()) as job:
-            pid = int(job.wait_for("start", 240 + SLACK, lambda: job.lines(r"^\[rank 0\] starts, pid (\d+)$"))[0])
-            before = resident(pid)
-            while resident(pid) < before + (1 << 30):                     # no model is there yet
-                assert "step 0 done" not in job.log() and job.process.poll() is None, job.log()[-3000:]
-                time.sleep(0.005)
-            group.kill(pid)
-            assert job.end() != 0
-            report = job.wait_for("report", 5 + SLACK, job.report)
-        findings = {f["class"]: f for f in report["findings"]}
-        finding = findings["rank-dead"]
-        assert "alloc-failed" not in findings and finding["suspects"] == [0] and finding["consequence_of"] is None, report["findings"]
-        assert "ended by the kernel's OOM killer for want of host memory" in finding["summary"], finding
-        assert "its control group may use 3 GiB" in everything(finding) and "offload" in everything(finding), finding
+        finding = out_of_host_memory(tmp_path, "many_buffers", "starts", "step 0 done", 1 << 30,          # no model is there yet
+                                     **async_io.settings())
+        assert "offload" in everything(finding), finding
         assert "`buffer_count` buffers of `buffer_size` are pinned" in finding["fix"][0], finding
 
     def test_the_first_step_does_not_fit(tmp_path):
