@@ -134,6 +134,12 @@ struct Failure {
 // The newest order, null = none.  Valid for good.
 const Failure* failure();
 
+// ---- handing over ------------------------------------------------------------------------------------------
+
+// A function that makes communicators is about to return to the host: the first time, waits until the flight
+// memory is handed over to the monitor, at most a second (helper.h).  After that, and in a child, nothing.
+void hand_over_with_first_communicator();
+
 // ---- the process's end -------------------------------------------------------------------------------------
 
 // From the wrappers of _exit, _Exit and abort, before the real one.  Async-signal-safe.  Acts only in the

@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <atomic>
+
 #include "core/rank/base_libc.h"
 #include "interpose/runtime/api.h"
 #include "interpose/runtime/helper.h"
@@ -85,6 +87,14 @@ void ending(flight::EndingKind kind, int code) {
     noted.kind.store(flight::EndingKind::kNone, std::memory_order_relaxed);
   }
   writer->ending(kind, code);
+}
+
+void hand_over_with_first_communicator() {
+  static std::atomic<int> waited_in{0};  // a pid: a forked child that wakes has a first communicator of its own
+  const int pid = libc::process_id();
+  if (waited_in.load(std::memory_order_relaxed) == pid || !process::is_owner()) return;
+  waited_in.store(pid, std::memory_order_relaxed);
+  helper::wait_for_hand_over();
 }
 
 void hand_over_before_end() {

@@ -8,9 +8,12 @@ namespace dshang::interpose::helper {
 // Once a waking; returns at once.
 void start();
 
-// At the end of a rank that has communicators: waits, at most a second, for its memory to be handed over to a
-// monitor that is being started.  A job may be shorter than the start of its monitor, and what is handed over
-// then is all that is ever known of it.  Async-signal-safe.
+// Waits, at most a second, for the memory of a rank that has communicators to be handed over to a monitor that
+// is being started.  Async-signal-safe.  Called twice in its life:
+// - with its first communicator: a rank that is killed is not asked, and what was not handed over by then is
+//   lost.  Making a communicator of several nodes takes longer than this.
+// - at its end: a job may be shorter than the start of its monitor, and what is handed over then is all that is
+//   ever known of it.
 void wait_for_hand_over();
 
 // A forked child has no helper.  Async-signal-safe.

@@ -94,6 +94,7 @@ Result create(const Entry& here, P... p) {
     comms::finish_creation(writer, creations[i], result, this_thread.groups[real.library]);
   }
   calls::outside(writer, calls::now_ns());
+  runtime::hand_over_with_first_communicator();
   return result;
 }
 
@@ -127,6 +128,7 @@ Result derive(const Entry& here, P... p) {
     calls::outside(writer, calls::now_ns());
   }
   comms::finish_creation(writer, creation, result, this_thread.groups[real.library]);
+  runtime::hand_over_with_first_communicator();
   return result;
 }
 

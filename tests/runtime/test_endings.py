@@ -71,12 +71,38 @@ def test_a_rank_that_is_shorter_than_its_monitors_start_is_handed_over(bench, st
 def test_nothing_is_lost_with_a_rank_that_is_killed_before_its_monitor_runs(bench, number):
     bench.run("""
         c = communicator()
-        time.sleep(0.1)
         all_reduce(c, stream())
         import signal
         if %(number)d != 9: signal.signal(%(number)d, signal.SIG_DFL)
         os.kill(os.getpid(), %(number)d)
     """ % {"number": number}, status=-number, watched=False, DSHANG_MONITOR=slow_monitor(bench, 1, bench.monitor))
+    bench.wait(lambda: bench.events("gone", pid=bench.pid))
+    assert bench.image().call_head == 1
+
+
+def test_nor_where_dshang_gets_no_time_before(bench):
+    """The helper thread, which begins with naming itself, begins late."""
+    source, library = bench.folder / "late.c", bench.folder / "late.so"
+    source.write_text("""
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <string.h>
+        #include <sys/prctl.h>
+        #include <unistd.h>
+        int prctl(int option, ...) {
+            static int (*real)(int, ...);
+            if (!real) real = (int (*)(int, ...))dlsym(RTLD_NEXT, "prctl");
+            __builtin_va_list rest;
+            __builtin_va_start(rest, option);
+            const char* name = __builtin_va_arg(rest, const char*);
+            __builtin_va_end(rest);
+            if (option == PR_SET_NAME && !strcmp(name, "dshang")) usleep(300000);
+            return real(option, name, 0, 0, 0);
+        }
+    """)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+    bench.run("all_reduce(communicator(), stream()); os.kill(os.getpid(), 9)", status=-9, watched=False,
+              LD_PRELOAD="%s %s" % (library, bench.environment()["LD_PRELOAD"]))
     bench.wait(lambda: bench.events("gone", pid=bench.pid))
     assert bench.image().call_head == 1
 

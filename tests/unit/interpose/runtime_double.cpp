@@ -106,6 +106,7 @@ void ending(flight::EndingKind kind, int code) {
   }
 }
 
+void hand_over_with_first_communicator() {}
 void hand_over_before_end() {}
 
 }  // namespace dshang::interpose::runtime
