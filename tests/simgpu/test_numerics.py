@@ -188,6 +188,34 @@ print(torch.allclose(y.grad.cpu(), z.grad, atol=1e-6), len(torch._dynamo.utils.c
 
 
 @pytest.mark.parametrize("numerics", ["off", "int", "small"])
+def test_the_interpreter_ends_when_the_backward_passes_are_through(numerics):
+    code = """
+import atexit, hashlib, threading
+through = []
+def at_the_end():
+    print(through)
+    worker.join()
+atexit.register(at_the_end)    # before torch is there, so that it runs after what the shim does then
+import torch
+class Slow(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x): return x * 2
+    @staticmethod
+    def backward(ctx, gradient):
+        started.set()
+        hashlib.sha256(bytes(300 << 20))    # busy, without the interpreter
+        through.append(threading.current_thread() is not worker)
+        return gradient
+started = threading.Event()
+y = torch.ones(4).cuda().requires_grad_()
+worker = threading.Thread(target=lambda: Slow.apply(y).sum().backward(), daemon=True)
+worker.start()
+started.wait()
+"""
+    assert lines(python(code, numerics=numerics)) == ["[True]"]
+
+
+@pytest.mark.parametrize("numerics", ["off", "int", "small"])
 def test_on_a_machine_without_the_simulator_nothing_breaks(numerics):
     env = {**os.environ, "PYTHONPATH": str(BUILD / "simgpu_python"), "SIMGPU_NUM": numerics,
            "PYTHONDONTWRITEBYTECODE": "1"}

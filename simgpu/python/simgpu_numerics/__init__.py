@@ -18,9 +18,11 @@ def enable():
     """Called once, right after torch was imported."""
     import torch
     from . import backends
+    from .ending import settle_at_exit
     from .printing import print_from_cpu
     backends.restrict(torch, MODE)
     print_from_cpu(torch)
+    settle_at_exit()
     if MODE == "off":
         return
     from .mode import Numerics
