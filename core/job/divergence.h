@@ -59,6 +59,7 @@ struct Story {
   std::size_t forward_before = 0, backward_before = 0;  // of the step, made by both sides before they part
   bool leaves_out_another_backward =
       false;                    // what is left out is a backward pass of modules that had one in this step
+  Tokens not_compared;  // visits: one of each kind that ranks make in their own way (visit_sequences.h)
   std::vector<Token> next;      // 0 or 1: the first thing the suspects did where they part
   std::vector<Token> expected;  // 0 or 1: what the others did there
   bool leaves_out_all_reductions = false;  // nothing that reduces is left of the step (calls)

@@ -7,21 +7,16 @@
 #include "core/flight/hash.h"
 #include "core/job/lone_line.h"
 #include "core/job/story.h"
+#include "core/job/visit_sequences.h"
 
 namespace dshang::job {
 namespace {
 
-constexpr std::size_t kHistory = 8192;  // tokens looked at behind the parting
-constexpr std::size_t kStepsBack = 64;  // steps tried as the last one that all share
+constexpr std::size_t kHistory = 8192;  // calls looked at behind the parting
 constexpr Seq kGapWithoutSteps = 64;    // calls between differences of one fault, where no step tells
 
 // ---- sequences from a common start
 // ---------------------------------------------------------------------------
-
-struct Sequences {
-  std::vector<Tokens> of;       // one a member, from the shared boundary on
-  std::vector<Tokens> history;  // before it
-};
 
 // What tells the members' tokens apart: what they do, or only the step in which they do it.
 enum class By { kTokens, kSteps };
@@ -128,71 +123,6 @@ void judge(const CommView& comm, const Sequences& sequences, std::size_t at, con
 // ---- visits
 // ----------------------------------------------------------------------------------------------------
 
-// First call of the member that was made after visit number n; nullopt if none.
-std::optional<Seq> first_call_after(const Member& member, std::uint64_t visit_number) {
-  auto at = std::upper_bound(member.calls.begin(), member.calls.end(), visit_number,
-                             [](std::uint64_t n, const Call* call) { return n < call->visits_before; });
-  if (at == member.calls.end()) return std::nullopt;
-  return member.first + static_cast<Seq>(at - member.calls.begin());
-}
-
-// Indices of step tokens by step number, newest occurrence.
-std::map<std::int64_t, std::size_t> steps_of(const Tokens& tokens) {
-  std::map<std::int64_t, std::size_t> steps;
-  for (std::size_t i = 0; i < tokens.size(); ++i) {
-    if (tokens[i].kind == Token::Kind::kStep) steps[tokens[i].visit->step] = i;
-  }
-  return steps;
-}
-
-// The newest step that all members have begun, with its first call at the same position everywhere.
-std::optional<std::int64_t> shared_step(const CommView& comm, const std::vector<Tokens>& tokens,
-                                        const std::vector<std::map<std::int64_t, std::size_t>>& steps) {
-  std::int64_t newest = INT64_MAX;
-  for (const auto& of_member : steps) {
-    if (of_member.empty()) return std::nullopt;
-    newest = std::min(newest, of_member.rbegin()->first);
-  }
-  std::size_t tries = 0;
-  for (auto at = steps[0].rbegin(); at != steps[0].rend() && tries < kStepsBack; ++at, ++tries) {
-    std::int64_t step = at->first;
-    if (step > newest) continue;
-    std::set<Seq> starts;
-    bool all = true;
-    for (std::size_t m = 0; m < steps.size(); ++m) {
-      auto found = steps[m].find(step);
-      if (found == steps[m].end()) {
-        all = false;
-        break;
-      }
-      std::uint64_t visit = tokens[m][found->second].visit_number;
-      if (auto k = first_call_after(comm.members[m], visit)) starts.insert(*k);
-    }
-    if (all && starts.size() <= 1) return step;
-  }
-  return std::nullopt;
-}
-
-std::optional<Sequences> visit_sequences(const JobView& view, const CommView& comm) {
-  std::vector<Tokens> tokens;
-  std::vector<std::map<std::int64_t, std::size_t>> steps;
-  for (const Member& member : comm.members) {
-    const RankView& rank = view.ranks[member.process];
-    std::uint64_t end = rank.records().visits.end();
-    tokens.push_back(visit_tokens(rank, end > 2 * kHistory ? end - 2 * kHistory : 0));
-    steps.push_back(steps_of(tokens.back()));
-  }
-  std::optional<std::int64_t> step = shared_step(comm, tokens, steps);
-  if (!step) return std::nullopt;
-  Sequences sequences;
-  for (std::size_t m = 0; m < tokens.size(); ++m) {
-    auto split = tokens[m].begin() + static_cast<std::ptrdiff_t>(steps[m].at(*step));
-    sequences.history.emplace_back(tokens[m].begin(), split);
-    sequences.of.emplace_back(split, tokens[m].end());
-  }
-  return sequences;
-}
-
 // What followed a gap in the suspect's forward pass, up to the next step.  What it did in later steps, where
 // hosts run ahead, says nothing of the gap.
 void look_behind_gap(const Names& names, const Tokens& rest, Story& story) {
@@ -259,6 +189,7 @@ bool part_in_visits(const JobView& view, const CommView& comm, const Visible& vi
       if (comm.members[m].rank == parting.told_of)
         look_behind_gap(view.names(), after(*sequences, m, at), parting.story);
     }
+    parting.story.not_compared = std::move(sequences->not_compared);
     return true;
   }
   return false;
@@ -266,12 +197,6 @@ bool part_in_visits(const JobView& view, const CommView& comm, const Visible& vi
 
 // ---- calls
 // -----------------------------------------------------------------------------------------------------
-
-bool known_parts_differ(const Call& a, const Call& b) {
-  auto differ = [](auto x, auto y, auto unknown) { return x != unknown && y != unknown && x != y; };
-  return differ(a.step, b.step, kNoStep) || differ(a.phase, b.phase, NameId{0}) ||
-         differ(a.module, b.module, NameId{0});
-}
 
 // Positions at which purposes differ though the arguments agree, and which call sites stand for each other.
 struct PurposeScan {
