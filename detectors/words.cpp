@@ -229,8 +229,9 @@ std::vector<std::string> evidence_of(const JobView& view, const Divergence& d) {
         " whether they were meant for each other, so their data may be wrong");
   }
   if (std::string own = modules_text(view, d.story.not_compared); !own.empty()) {
-    lines.push_back("visits of " + own + " are not compared: the ranks make them each in their own way, also in "
-                    "earlier steps whose calls agree");
+    lines.push_back("visits of " + own +
+                    " are not compared: the ranks make them each in their own way, also in earlier steps whose "
+                    "calls agree");
   }
   return lines;
 }

@@ -10,9 +10,10 @@ namespace dshang::job {
 namespace {
 
 constexpr std::uint64_t kHistory = 16384;  // visits looked at
-constexpr std::size_t kStepsBack = 64;     // steps tried as the last one that all share, and looked at before it
+constexpr std::size_t kStepsBack = 64;     // steps tried as the last that all share, and as many before it
 
-using Steps = std::map<std::int64_t, std::size_t>;  // indices of step tokens by step number, newest occurrence
+// Indices of step tokens by step number, newest occurrence.
+using Steps = std::map<std::int64_t, std::size_t>;
 using Keys = std::set<std::uint64_t>;
 
 struct Visits {
@@ -108,13 +109,20 @@ bool may_be_own(const Token& token) {
 // Kinds of visits of which the two made another number, or which they made in another order; empty where they
 // differ in more than what may be their own.
 Keys own_visits(const Visits& a, const Stretch& s, const Visits& b, const Stretch& t) {
-  std::map<std::uint64_t, std::pair<int, bool>> more;  // made more often by `a`; may be its own
-  for (const Token* token : tokens_of(a, s, {})) ++more.try_emplace(token->key, 0, may_be_own(*token)).first->second.first;
-  for (const Token* token : tokens_of(b, t, {})) --more.try_emplace(token->key, 0, may_be_own(*token)).first->second.first;
+  struct Made {
+    bool own;
+    int more = 0;  // by `a`
+  };
+  std::map<std::uint64_t, Made> kinds;
+  auto made = [&](const Token* token) -> Made& {
+    return kinds.try_emplace(token->key, Made{may_be_own(*token)}).first->second;
+  };
+  for (const Token* token : tokens_of(a, s, {})) ++made(token).more;
+  for (const Token* token : tokens_of(b, t, {})) --made(token).more;
   Keys own;
-  for (const auto& [key, made] : more) {
-    if (made.first == 0) continue;
-    if (!made.second) return {};
+  for (const auto& [key, kind] : kinds) {
+    if (kind.more == 0) continue;
+    if (!kind.own) return {};
     own.insert(key);
   }
   for (;;) {
@@ -147,7 +155,8 @@ Keys own_visits_before(const std::vector<Visits>& all, std::int64_t shared) {
     for (std::size_t m = 1; m < all.size(); ++m) {
       std::optional<Stretch> other = stretch_of(all[m], at->first);
       if (!other || hash_of(all[m], *other) == hash) continue;
-      if (calls_agree(reference, *stretch, all[m], *other)) own.merge(own_visits(reference, *stretch, all[m], *other));
+      if (!calls_agree(reference, *stretch, all[m], *other)) continue;
+      own.merge(own_visits(reference, *stretch, all[m], *other));
     }
   }
   return own;

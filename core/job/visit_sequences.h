@@ -17,12 +17,12 @@ struct Sequences {
 // First call of the member that was made after visit number n; nullopt if none.
 std::optional<Seq> first_call_after(const Member& member, std::uint64_t visit_number);
 
-// From the newest step on that all members have begun with their next calls at the same position; nullopt where
-// there is none.
+// From the newest step on that all members have begun with their next calls at the same position; nullopt
+// where there is none.
 //
-// Modules and side phases that the ranks visit each in their own way (every rank draws a task of its own) are no
-// parting.  They are left out where they differed in an earlier step whose calls all the same agree: in number,
-// and in all that is known of their purpose.
+// Modules and side phases that the ranks visit each in their own way (every rank draws a task of its own) are
+// no parting.  They are left out where they differed in an earlier step whose calls all the same agree: in
+// number, and in all that is known of their purpose.
 std::optional<Sequences> visit_sequences(const JobView& view, const CommView& comm);
 
 // Whether something is known of both calls that differs: step, phase or module.
