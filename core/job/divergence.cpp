@@ -62,7 +62,17 @@ std::uint64_t existed_since(const CommView& comm, const Visible& visible) {
   return arguments && entered.size() > 1 ? entered.back() : entered.front();
 }
 
+// What a rank makes more belongs to the step in which it makes it, which others may have left already.
+std::optional<std::int64_t> step_of_added(const Story& story) {
+  bool more = story.kind == Story::Kind::kInsertion && (story.resumed || story.repetition);
+  if (!more || story.added.empty()) return std::nullopt;
+  const Token& first = story.added[0];
+  std::int64_t step = first.call ? first.call->step : first.visit->step;
+  return step == kNoStep ? std::nullopt : std::optional(step);
+}
+
 std::optional<std::int64_t> step_at(const JobView& view, const Divergence& d) {
+  if (auto step = step_of_added(d.story)) return step;
   Seq k = d.origin.value_or(d.visible.call);
   for (bool only_others : {true, false}) {
     for (const Member& member : d.comm->members) {

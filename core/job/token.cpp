@@ -83,7 +83,10 @@ std::uint64_t matching_pop(const Window<Visit>& visits, std::uint64_t push) {
   return visits.end();
 }
 
+// Nothing stands in it, and it says nothing by itself, as a backward pass does that reduces nothing (no_sync).
 bool is_empty_phase(const RankView& rank, std::uint64_t push) {
+  Part part = part_of_phase(rank.names->text(rank.records().visits.at(push).phase));
+  if (part == Part::kBackward) return false;
   const auto& visits = rank.records().visits;
   std::uint64_t pop = matching_pop(visits, push);
   std::uint64_t calls_at_pop = pop < visits.end() ? visits.at(pop).calls_before : rank.records().calls.end();

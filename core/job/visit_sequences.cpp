@@ -37,6 +37,11 @@ std::optional<Seq> first_call_in(const Visits& visits, std::size_t token) {
   return first_call_after(*visits.member, visits.tokens[token].visit_number);
 }
 
+// The next call of a member that has made none since is the one behind its last.
+Seq next_call_in(const Visits& visits, std::size_t token) {
+  return first_call_in(visits, token).value_or(visits.member->last() + 1);
+}
+
 // The newest step that all members have begun, with its first call at the same position everywhere.
 std::optional<std::int64_t> shared_step(const std::vector<Visits>& all) {
   std::int64_t newest = INT64_MAX;
@@ -56,9 +61,9 @@ std::optional<std::int64_t> shared_step(const std::vector<Visits>& all) {
         begun = false;
         break;
       }
-      if (auto k = first_call_in(visits, found->second)) starts.insert(*k);
+      starts.insert(next_call_in(visits, found->second));
     }
-    if (begun && starts.size() <= 1) return step;
+    if (begun && starts.size() == 1) return step;
   }
   return std::nullopt;
 }
